@@ -1,4 +1,4 @@
-"""Performs transfers with known causes of waiting. Prints the share of the waiting time that the ledger assigns to these causes.
+"""Performs transfers with known causes of waiting, and prints which share of the waiting time the ledger assigns to these causes.
 
     python -m tcptrace_lab.lab.causes [NAME…] [--drawn N --seed S [--several]] [-o DIR]
 
@@ -27,10 +27,10 @@ EVERY = {**transfers.TRANSFERS, **sharing.SHARED}
 """All fixed transfers: the transfers with one connection, then those with several."""
 
 SAID = 0.005
-"""The smallest share of the time that is printed for a cause."""
+"""Smallest share of the time for which a cause is printed."""
 
 LATE_NS = 3_000_000
-"""Maximum extra time of a packet, compared with the fastest packet. If it is exceeded, this machine was too busy.
+"""This machine was too busy if a packet takes more additional time than this, compared with the fastest packet.
 
 The relay itself adds less delay, even to a flight of 320 segments (measured).
 """

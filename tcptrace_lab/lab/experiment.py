@@ -37,8 +37,8 @@ class Experiment:
         suffix: `.pcapng` (nanoseconds) or `.pcap`.
         snaplen_bytes: snaplen of the captures.
         interface: `any` for a cooked capture; None for the interface of the capture point.
-        link_type: dumpcap's name of the link type, if the interface offers several.
-        witnessed: if True, the sending kernel's state is read every millisecond.
+        link_type: dumpcap's name of the link type, for an interface that offers several.
+        witnessed: True if the sending kernel's state is read every millisecond.
     """
 
     medium: Medium
@@ -57,13 +57,13 @@ class Outcome:
     """The result of an experiment.
 
     Attributes:
-        captures: the file of each capture point. The kernel dropped no frames (a capture with drops is an error).
-        interface: the interface of the captures.
-        accounts: per connection, addresses and TCP_INFO of both sockets, read after the last ACK and before the close.
+        captures: capture file of each capture point. The kernel dropped no frames; a dropped frame is an error.
+        interface: interface of the captures.
+        accounts: addresses and TCP_INFO of both sockets of each connection, read after the last ACK and before the close.
         ended: number of connections that have ended, including refused ones.
-        relay: the log of what the path did to each packet; None if the network has no relay.
+        relay: the relay, with the log of what the path did to each packet; None if the network has no relay.
         seen_only_here: facts that only the applications know.
-        witnesses: one per connection if `witnessed`, else none.
+        witnesses: one for each connection if `witnessed` is True, otherwise none.
     """
 
     captures: Mapping[str, Path]

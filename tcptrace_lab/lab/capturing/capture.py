@@ -1,7 +1,7 @@
 """Runs dumpcap on one interface of a network.
 
-Stops dumpcap when the capture file contains the end of all connections. dumpcap writes frames with a delay, so this module searches the
-file for the last FINs and RSTs.
+dumpcap is stopped when the capture file contains the end of all connections. dumpcap writes frames with a delay, so this module searches
+the file for the last FINs and RSTs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Capture:
             self._await_more()
 
     def _await_more(self) -> None:
-        """Give dumpcap time to write. Raise CaptureError if dumpcap has ended."""
+        """Give dumpcap time to write. Raise CaptureError if dumpcap has already ended."""
         if self.dumpcap.process.poll() is not None:
             self.dumpcap.read_until(lambda: False, PATIENCE_S)
             words = " ".join(self.dumpcap.words.partition("Packets captured:")[0].split())[-MAX_WORDS:]
@@ -99,7 +99,7 @@ def capturing(
 ) -> Iterator[Capture]:
     """Run dumpcap at a capture point during the `with` block.
 
-    If the file's name ends in `.pcap`, its format is pcap. Otherwise, it is pcapng with nanosecond timestamps.
+    A file whose name ends in `.pcap` has the format pcap. Any other file is pcapng with nanosecond timestamps.
 
     Raises:
         MissingTool: dumpcap or setpriv is not installed.
@@ -122,7 +122,7 @@ def capturing(
 
 
 def ended_connections(path: Path) -> int:
-    """Count the ended connections in a capture that dumpcap may still be writing.
+    """Count the ended connections in a capture. dumpcap is possibly still writing this capture.
 
     A connection has ended if both FINs are acknowledged, or after a RST. Successive connections with the same ports count separately.
     """

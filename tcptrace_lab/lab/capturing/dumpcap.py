@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 TOOLS = ("setpriv", "dumpcap")
 PATIENCE_S = 10.0
-"""Maximum time for dumpcap to open its interface, and to end after a signal (a choice)."""
+"""Maximum time in which dumpcap must open its interface, or end after a signal (a choice)."""
 LOOK_S = 0.2
-"""While dumpcap prints nothing, `read_until` calls `done` at this interval (a choice).
+"""Interval at which `read_until` calls `done` while dumpcap prints nothing (a choice).
 
 A signal to this process does not end the wait for output, so `read_until` must poll.
 """
@@ -49,8 +49,8 @@ class Dumpcap:
 
     Attributes:
         process: the child process.
-        name: its name in error messages.
-        words: its output so far.
+        name: name of the process in error messages.
+        words: output of the process so far.
     """
 
     process: subprocess.Popen[bytes]
@@ -64,10 +64,7 @@ class Dumpcap:
 
     @property
     def received_and_dropped(self) -> tuple[int, int] | None:
-        """Return the numbers of received and dropped frames, over all interfaces.
-
-        Return None if dumpcap did not report them.
-        """
+        """Return the numbers of received and dropped frames of all interfaces together; None if dumpcap did not report them."""
         counts = _COUNTS.findall(self.words)
         return (sum(int(count[0]) for count in counts), sum(int(count[1]) for count in counts)) if counts else None
 
@@ -113,10 +110,9 @@ def require(tools: Sequence[str] = TOOLS) -> None:
 
 @contextmanager
 def running(arguments: Sequence[str], name: str) -> Iterator[Dumpcap]:
-    """Run dumpcap during the `with` block. Kill dumpcap if it still runs after the block.
+    """Run dumpcap during the `with` block. If it still runs after the block, it is killed.
 
-    The kernel terminates dumpcap if this thread ends first. dumpcap runs in its own session, so it receives Ctrl-C only if we forward the
-    signal.
+    If this thread ends first, the kernel terminates dumpcap. dumpcap runs in its own session, so it does not receive Ctrl-C.
 
     Raises:
         MissingTool: dumpcap or setpriv is not installed.

@@ -29,7 +29,7 @@ _FILE = re.compile(r"(?:^|Packets: \d+ )File: (.*)$", re.MULTILINE)
 _RIGHTS = re.compile(r"permission", re.IGNORECASE)
 _NOT_NAMED = re.compile(r"no device named|no such device|no interface|isn't a valid|invalid|not up", re.IGNORECASE)
 _LAST_WORDS = 4_096
-"""The number of characters at the end of dumpcap's output that are searched for the latest packet count and file name."""
+"""Number of characters at the end of dumpcap's output in which the latest packet count and file name are searched."""
 _NOISE = re.compile(r"^Capturing on |^File: |^Packets|^dumpcap: cap_set_proc|^$")
 
 
@@ -45,7 +45,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A ring buffer of `files` capture files. A new file begins when the current one reaches `file_bytes`."""
+    """A ring buffer of `files` capture files. When a file reaches `file_bytes`, the next file begins."""
 
     files: int
     file_bytes: int
@@ -53,10 +53,10 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The settings of a capture. If all limits are None, only Ctrl-C stops the capture.
+    """The settings of a capture. If no limit is set, only Ctrl-C stops the capture.
 
     Attributes:
-        interfaces: names; if empty, dumpcap chooses the first interface that is not loopback.
+        interfaces: names of the interfaces. If there are none, dumpcap chooses the first interface that is not loopback.
         capture_filter: filter in the syntax of pcap-filter(7).
         snaplen_bytes: snaplen; None keeps whole packets.
     """
@@ -84,8 +84,8 @@ class Request:
 class Recorded:
     """The result of a capture.
 
-    `files` are the capture files in order, without the overwritten files of a ring buffer. `received` and `dropped` are numbers of frames;
-    None if unknown.
+    `files` are the capture files in order. A ring buffer overwrites files; these are not included. `received` and `dropped` are numbers of
+    frames; None if unknown.
     """
 
     files: tuple[Path, ...]
@@ -124,9 +124,9 @@ def record(
 
     Args:
         request: what to capture.
-        path: the file. dumpcap adds a number and a time to the name of each file of a ring buffer. If dumpcap wrote only one file, it is
+        path: the file. In a ring buffer, dumpcap adds a number and a time to the name of each file. If dumpcap wrote only one file, it is
             renamed to `path`.
-        progress: called periodically with two totals over all files: packets captured, and bytes written.
+        progress: called periodically with the number of captured packets and of written bytes, over all files.
         on_start: called when the capture has started.
 
     Raises:
@@ -194,7 +194,7 @@ def _explained(dumpcap: Dumpcap, request: Request, path: Path) -> LabFailed | Us
 
 
 def _one_line(words: str) -> str:
-    """Return dumpcap's error message as one line. It contains the first output lines that are not status messages."""
+    """Return dumpcap's error message as one line: the first output lines that are not status messages."""
     lines = [line.strip().removeprefix("dumpcap: ") for line in words.replace("\r", "\n").splitlines() if not _NOISE.search(line.strip())]
     return " ".join(lines[:2])[:240].rstrip(".") or "it says nothing"
 

@@ -43,11 +43,11 @@ CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
 If the share is lower, a weaker word has a lower cost (`sums.cost_of`).
 """
 MIN_S = 1.0
-"""Minimum total time of a printed share. In less time, a single wait would decide the share (a choice)."""
+"""Minimum total time for which a share is printed. In less time, a single wait would decide the share (a choice)."""
 SAMPLES, WITHIN = 1_000, 0.95
-"""Number of bootstrap samples, and the share of them that the confidence interval contains.
+"""Number of bootstrap samples, and share of the samples that the confidence interval contains.
 
-A sample is a set of transfers drawn with replacement.
+A bootstrap sample is a set of transfers that is drawn with replacement.
 """
 _SECONDS_AND_SHARES = [words for grade in reversed(GRADES) for words in (f"{grade}, s", "right")]
 TITLES = {DEVELOPMENT: "Development part", HELD_BACK: "Held-back part", OTHER_STACK: "Another TCP stack"}
@@ -137,7 +137,7 @@ def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
 
 
 def _causes(total: Mapping[Key, int]) -> list[str]:
-    """Return the causes that verdicts name, sorted by time, largest first."""
+    """Return the causes in the verdicts, sorted by time, largest first."""
     return sorted({key.cause for key in total} - {UNKNOWN}, key=lambda cause: -ns_of(where(total, cause=cause)))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.judging import Headline, Judged, Key
 
 MIN_CONFUSED_S = 0.05
-"""Minimum value (s) that the matrix shows."""
+"""Smallest value, in seconds, in the matrix."""
 
 
 def report(every: Sequence[Judged], largest: int) -> Iterator[str]:
@@ -83,9 +83,9 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _matrix(total: Mapping[Key, int], at: str) -> Iterator[str]:
-    """Yield a matrix of seconds: one row for each cause of the kernel, one column for each cause of the ledger.
+    """Yield a matrix of seconds: one row for each cause of the kernel, and one column for each cause of the ledger.
 
-    Brackets show the part for which the kernel rejects the ledger's cause.
+    The number in brackets is the time for which the kernel rejects the ledger's cause.
     """
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
@@ -145,7 +145,7 @@ def outcome(headline: Headline) -> str:
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is one transfer, the kernel's gates, and the wrong cause in the ledger. Its size is the sum of their time.
+    A confusion consists of a transfer, the kernel's gates, and a wrong cause in the ledger. Its size is the total time of these waits.
     """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""

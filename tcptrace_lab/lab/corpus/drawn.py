@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 DEVELOPMENT, HELD_BACK = PARTS = ("development", "held-back")
 CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
-"""Program families that are never held back.
-
-The engine's rules were developed with these families before the corpus existed.
-"""
+"""Program families that are never held back, because the engine's rules were developed with them before the corpus existed."""
 ONE_IN = 4
-"""On average, one family in this number is held back (a choice). A hash of the family's name decides."""
+"""One of this many families is held back on average (a choice). A hash of the family's name decides."""
 COMPETITORS = (
     "iperf3-reverse",
     "iperf3-window-64k",
@@ -40,13 +37,15 @@ COMPETITORS = (
     "socat-file",
 )
 """Programs that compete with the main program for the bottleneck: downloads, uploads, and requests over persistent connections.
-None of these programs is held back."""
+
+None of these programs is held back.
+"""
 SHARED_PATHS = ("asymmetric", "batches", "far", "long-queue", "short-queue")
 """Paths without random loss. Several programs can fill their bottleneck."""
 OTHER_HOST_SHARE = 0.3
 """Share of the competitors whose server is another host (a choice)."""
 PAUSED_SHARE = 0.15
-"""Share of the transfers in which one end is stopped from time to time (a choice)."""
+"""Share of the transfers in which the processes of one end are stopped from time to time (a choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +53,14 @@ class Drawn:
     """The settings of one transfer.
 
     Attributes:
-        name: the name of its folder.
-        seed, number: the seed, and the transfer's number among the transfers of this seed.
+        name: name of the transfer's folder.
+        seed, number: the seed, and the number of the transfer among all transfers of this seed.
         program: a name in `PROGRAMS`.
         path: a name in `paths.PATHS`.
-        medium: the path that was drawn from the family `path`.
+        medium: the path, which was drawn from the family `path`.
         congestion_control: the congestion control of both ends.
         paused: the end whose processes are stopped periodically.
-        competing: per competing program, its name, and True if its server has its own address.
+        competing: name of each competing program, and True if its server has an address of its own.
     """
 
     name: str
@@ -155,9 +154,6 @@ def _dealt(names: Sequence[str], seed: str, number: int) -> str:
 
 
 def _paused(chance: Random) -> Paused:
-    """Draw the pauses of one end.
-
-    The period is 20 ms (shared processor), 100 ms (busy processor) or 1 s (suspended program).
-    """
+    """Draw the pauses of one end. The period is 20 ms (shared processor), 100 ms (busy processor) or 1 s (suspended program)."""
     period_s = chance.choice((0.02, 0.1, 1.0))
     return Paused(chance.choice(("client", "server")), period_s, period_s * chance.uniform(0.3, 0.8))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Made(NamedTuple):
-    """A program, and how it is run: fields of `Drawn`. `path` is the family of `paths.PATHS` that the medium resembles."""
+    """A program, and how it is run. The fields are those of `Drawn`. `path` names the family in `paths.PATHS` that the medium resembles."""
 
     program: str
     path: str
@@ -34,10 +34,10 @@ class Family:
 
     Attributes:
         title: the situation, in a few words.
-        made: its transfers.
+        made: transfers in which the situation occurs.
         points: capture points at which the situation is hard to recognize.
-        has_gains: compare predicted gains with the free time of the bottleneck, too.
-        never: ids of findings, or words of their titles, that would be wrong in these transfers.
+        has_gains: True if predicted gains are also compared with the free time of the bottleneck.
+        never: ids of findings, or words in their titles, that would be wrong for these transfers.
     """
 
     title: str
@@ -70,7 +70,7 @@ _SPIKES = {"jitter_s": 0.015, "undisturbed_packets": 6}
 
 
 def _late_syn(by_s: float) -> Mapping[str, Any]:
-    """Return a change that delays the first SYN. Linux repeats a SYN after 1.00 to 1.03 s, unless its answer has arrived."""
+    """Return a change that delays the first SYN. Linux repeats a SYN after 1.00 to 1.03 s if no answer has arrived."""
     return {"extra_delay_s": {0: by_s}}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.judging import Judged, Key
 
 SHOWN = 3
-"""Number of causes in a line, largest first."""
+"""Number of causes in a line. The largest causes are shown."""
 HEADER = (
     "| family | program | at | kernel (s) | headline | tcptrace-lab | accepted | strict | sure and wrong | result |",
     "|---:|---|---|---|---|---|---:|---:|---:|---|",
@@ -55,7 +55,7 @@ def wrong_findings(transfer: Path, entry: dict[str, Any], never: Collection[str]
 
 
 def wrong_gains(promised: Sequence[Gain], transfer: str, at: str) -> Iterator[str]:
-    """Yield the predicted gains that differ too much from what is possible, for a transfer and a capture point."""
+    """Yield the predicted gains of a transfer at a capture point that differ too much from the possible gains."""
     for one in promised:
         if (one.transfer, one.at) == (transfer, at) and max(one.excess_ns, one.missing_ns) >= gains.NOTICED * one.active_ns:
             possible_ns = min(one.cost_ns, one.free_ns)
@@ -63,7 +63,7 @@ def wrong_gains(promised: Sequence[Gain], transfer: str, at: str) -> Iterator[st
 
 
 def line(number: int, judged: Judged, at: str, wrong: Sequence[str] = ()) -> str:
-    """Return a line of the table. `wrong` are findings that contradict what is known of this transfer."""
+    """Return a line of the table. `wrong` are findings that contradict what is known about this transfer."""
     sums = where(judged.sums, at=at)
     whole_ns = ns_of(sums)
     if judged.error or not whole_ns:

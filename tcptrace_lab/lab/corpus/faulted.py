@@ -36,10 +36,7 @@ _ENDS = [f"{side}_{what}" for side in ("client", "server") for what in ("addr", 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Tables of a faulty capture.
-
-    The ledger has the true packet times, and the connections have the true addresses.
-    """
+    """Tables of a faulty capture. The ledger has the true packet times, and the connections have the true addresses."""
 
     ledger: pl.LazyFrame
     connections: pl.LazyFrame
@@ -53,8 +50,8 @@ class Broken:
         fault: name of the fault.
         name: name of the transfer.
         sums, waits: as in `Judged`.
-        whole: sums of the captures without the fault, over the time that the faulty captures cover.
-        error: the reason if the captures could not be judged.
+        whole: `sums` of the captures without the fault, for the time that the faulty captures cover.
+        error: reason why the captures could not be judged, if there is one.
     """
 
     fault: str
@@ -75,7 +72,7 @@ def judge_faulty(
         entries: manifest lines of the transfers to judge.
         faults: names in `FAULTS`.
         processes: number of processes.
-        kept: folder that keeps the faulty captures. With None, they are deleted.
+        kept: folder in which the faulty captures remain; None: they are deleted.
     """
     one = partial(_judge_all, folder, faults, kept)
     if processes <= 1:
@@ -129,7 +126,7 @@ def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piec
 
 
 def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen:
-    """Return the ledger and the connections of a faulty capture, ready to be compared with the kernel's ledger.
+    """Return ledger and connections of a faulty capture, in a form that can be compared with the kernel's ledger.
 
     Args:
         analysis: analysis of the faulty capture.
@@ -142,7 +139,7 @@ def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen
 def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFrame:
     """Return the waits between the true times of their packets.
 
-    If a wait has several parts, the boundaries between them shift by as much as its start.
+    If a wait has several parts, the boundaries between the parts move by as much as the start of the wait.
     """
     shape: dict[str, Any] = {"frame": ledger.schema["frame_before"], "at_ns": pl.Int64, "passed_ns": pl.Int64}
     times = pl.DataFrame([(at, one.at_ns, one.passed_ns) for at, one in enumerate(packets, 1)], schema=shape, orient="row")
@@ -166,8 +163,8 @@ def _in_true_time(ledger: pl.DataFrame, packets: Sequence[Packet]) -> pl.DataFra
 def _own_connections(analysis: Analysis, sound: Analysis) -> pl.DataFrame:
     """Return the connections with the hosts' true addresses.
 
-    The byte counts come from the fault-free capture. The connections get an unlimited time span, because the ledger already limits the
-    compared time.
+    The byte counts come from the capture without the fault. The ledger already limits the compared time, so the time span of the
+    connections is unlimited.
     """
     sent = _bytes_by_end(sound)
     rows = []
@@ -199,7 +196,7 @@ def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
 def report(every: Sequence[Broken], largest: int) -> Iterator[str]:
     """Yield the lines of a comparison.
 
-    The first lines give the correct share of time with and without each fault, for each capture point. Then the largest errors follow.
+    The first lines give the correct share of time at each capture point, with and without each fault. The largest errors follow.
     """
     yield from (f"{one.name}, {one.fault}: {one.error}" for one in every if one.error)
     judged = [one for one in every if not one.error]
@@ -233,7 +230,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the waits that get a confident wrong cause only because of the fault."""
+    """Yield the waits to which only the fault leads the ledger to assign a wrong cause with confidence."""
     yield ""
     yield f"The {largest} largest errors of each fault: sure and wrong only with the fault. Frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"

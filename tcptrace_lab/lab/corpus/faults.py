@@ -46,10 +46,10 @@ class Packet:
     """One frame.
 
     Attributes:
-        at_ns: its timestamp in the capture.
-        passed_ns: true time at which it passed the capture point.
-        data: its first bytes.
-        frame_bytes: its length on the wire.
+        at_ns: timestamp in the capture.
+        passed_ns: true time at which the frame passed the capture point.
+        data: the first bytes of the frame.
+        frame_bytes: length of the frame on the wire.
     """
 
     at_ns: int
@@ -152,7 +152,7 @@ def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], 
 
 
 def _twice(packets: Packets, chance: Random) -> Packets:
-    """Duplicate every packet, as a SPAN port does that mirrors both ingress and egress."""
+    """Duplicate every packet, as a SPAN port does that mirrors ingress and egress."""
     again = [replace(packet, at_ns=packet.at_ns + chance.randint(2, 30) * MICROSECOND) for packet in packets]
     return sorted([*packets, *again], key=lambda packet: packet.at_ns)
 
@@ -169,7 +169,7 @@ def _between(first: float, last: float) -> Callable[[Packets, Random], Packets]:
 
 
 def _one_direction(*, of_data: bool) -> Callable[[Packets, Random], Packets]:
-    """Keep only the packets of the host that sends more bytes (`of_data`), or of the other host."""
+    """Keep the packets of one host: the host that sends more bytes if `of_data` is True, otherwise the other host."""
 
     def fault(packets: Packets, _chance: Random) -> Packets:
         sent = dict.fromkeys((True, False), 0)
@@ -221,7 +221,7 @@ def _with_other_client(packet: Packet) -> bytes:
 
 
 def translated_port(port: int) -> int:
-    """Return the port after NAT. Two different ports are never translated to the same port."""
+    """Return the port after NAT. Different ports stay different."""
     return (port + TRANSLATED_PORTS) % (1 << 16)
 
 
@@ -245,7 +245,7 @@ FAULTS: Mapping[str, Callable[[Packets, Random], Packets]] = {
     "snaplen-54": _cut(ONLY_HEADERS),
     "translated": _translated,
 }
-"""The function that adds each fault to a capture."""
+"""Function that adds each fault to a capture."""
 
 
 def faulty(packets: Packets, name: str, chance: Random) -> Packets:
@@ -254,5 +254,5 @@ def faulty(packets: Packets, name: str, chance: Random) -> Packets:
 
 
 def names(wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the fault names that begin with a string in `wanted`, or all names if `wanted` is empty."""
+    """Yield the names of faults that begin with a string in `wanted`. If `wanted` is empty, yield all names."""
     return (name for name in FAULTS if not wanted or any(name.startswith(begin) for begin in wanted))

@@ -1,6 +1,6 @@
 """Compares predicted gains with the bottleneck's free time.
 
-A remedy cannot save time in which the bottleneck was busy. The busy time is computed from the relay's rate and the frames that left the
+A remedy cannot save time in which the bottleneck was busy. The busy time follows from the relay's rate, and from the frames that left the
 relay while the finding's direction was sending. Frames of all connections count.
 """
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 HEADER_BYTES = 66
 """Bytes of headers that the relay sends with each payload: Ethernet, IPv4, and TCP with timestamps."""
 NOTICED = 0.05
-"""A gain is too large if the excess is at least this share of the direction's active time (a choice)."""
+"""A predicted gain is too large if its excess is at least this share of the direction's active time (a choice)."""
 
 
 class Gain(NamedTuple):
     """A finding with a predicted gain.
 
     Attributes:
-        transfer, at, finding, conn: where the finding was made; `conn` counts from 0.
-        active_ns: active time of its direction.
-        cost_ns: the time that the finding says was lost.
+        transfer, at, finding, conn: where the finding was made. `conn` counts from 0.
+        active_ns: active time of the finding's direction.
+        cost_ns: time that was lost according to the finding.
         gain_ns: the predicted gain.
-        free_ns: the part of the active time in which the bottleneck carried nothing.
-        is_headline: whether the verdict is based on it.
+        free_ns: part of the active time in which the bottleneck carried nothing.
+        is_headline: True if the verdict is based on this finding.
     """
 
     transfer: str
@@ -129,7 +129,7 @@ def _arrived(transfer: Path, *, from_client: bool) -> pl.DataFrame:
 
 
 def _busy_ns(connections: pl.LazyFrame, arrived: pl.DataFrame, conn: int, rate_bps: int, *, from_client: bool) -> int:
-    """Return how long the frames of all connections kept the line busy while one direction of connection `conn` was sending."""
+    """Return how long frames of all connections kept the line busy while one direction of connection `conn` was sending."""
     side = "client" if from_client else "server"
     ends = connections.filter(pl.col("conn") == conn).select(f"{side}_first_data_ts_ns", f"{side}_last_data_ts_ns").collect().row(0)
     if None in ends:

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from tcptrace_lab.verdict import Verdict
 
 MAX_WAITS = 3
-"""Number of waits to keep per confusion, the longest first."""
+"""Number of waits that are kept for each confusion. The longest waits are kept."""
 JOINED = (
     frozenset({"loss-recovery", "timeout", "congestion-window"}),
     frozenset({"nagle", "nagle-delayed-ack"}),
     frozenset({"receiver-window", "zero-window"}),
 )
-"""Sets of causes that count as one cause when the kernel's largest cause is chosen.
+"""Sets of causes that count as a single cause when the kernel's largest cause is determined.
 
-The verdict joins causes in this way, too (`verdict.direction.OF_LOSSES` and similar sets).
+The verdict joins causes in the same way (`verdict.direction.OF_LOSSES` and similar sets).
 """
 
 
@@ -41,10 +41,10 @@ class Key(NamedTuple):
     Attributes:
         at: the capture point.
         group: the kernel's cause, in a few words.
-        exact: the kernel's exact causes.
-        gates: the kernel's gates.
+        exact: the exact causes according to the kernel.
+        gates: the gates according to the kernel.
         cause, confidence: cause and confidence in the ledger of the capture.
-        is_accepted, is_exact, is_strict: whether this cause is right, by three measures.
+        is_accepted, is_exact, is_strict: True if this cause is right, by three different measures.
     """
 
     at: str
@@ -59,10 +59,7 @@ class Key(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A wait in the ledger of a capture.
-
-    `ns` is the time in which the kernel's ledger disagrees.
-    """
+    """A wait in the ledger of a capture. `ns` is the time in which the kernel's ledger disagrees."""
 
     ns: int
     conn: int
@@ -75,11 +72,11 @@ class Headline:
     """The verdict on one capture.
 
     Attributes:
-        at: the capture point: the sender, the receiver or the router of the verdict's direction.
-        said: the causes that the verdict names.
-        confidence: the verdict's confidence; None if it names no cause or `unknown`.
+        at: the capture point: the sender, the receiver or the router, as seen from the verdict's direction.
+        said: the causes in the verdict.
+        confidence: the verdict's confidence; None if it has no cause, or only `unknown`.
         kernel: the causes that took most of this direction's time according to the kernel.
-        is_right: True if the kernel accepts the named causes for at least as long as its own largest cause lasted.
+        is_right: True if the kernel accepts the verdict's causes for at least as long as the kernel's own largest cause lasted.
     """
 
     at: str
@@ -95,11 +92,11 @@ class Judged:
     """The results for one transfer.
 
     Attributes:
-        entry: its line of the manifest.
-        sums: the nanoseconds of each key, over the data directions.
-        waits: the longest waits of each confusion.
-        headlines: one for each capture.
-        error: the reason if the transfer could not be judged.
+        entry: line of the transfer in the manifest.
+        sums: nanoseconds of each key, over the data directions.
+        waits: longest waits of each confusion.
+        headlines: one entry for each capture.
+        error: reason why the transfer could not be judged, if there is one.
     """
 
     entry: dict[str, Any]
@@ -150,10 +147,7 @@ def points(entry: dict[str, Any]) -> Iterator[tuple[str, str | Router]]:
 
 
 def summed(pieces: Iterable[Piece]) -> tuple[dict[Key, int], dict[Key, list[Wait]]]:
-    """Return the nanoseconds by key, and the longest waits of each key that is not accepted.
-
-    Only the data directions count.
-    """
+    """Return the nanoseconds by key, and the longest waits of each key that is not accepted. Only the data directions count."""
     sums: dict[Key, int] = defaultdict(int)
     longest: dict[Key, dict[tuple[int, int | None, int | None], int]] = defaultdict(lambda: defaultdict(int))
     for piece in pieces:
@@ -173,10 +167,10 @@ def _key(piece: Piece) -> Key:
 
 
 def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
-    """Compare the verdict with the kernel's ledger of the direction that the verdict names.
+    """Compare the verdict with the kernel's ledger of the verdict's direction.
 
-    Return None if the kernel's ledger covers less than half of the time that the verdict describes. The kernel's ledger lacks the
-    handshake, and ends with the last data.
+    The kernel's ledger lacks the handshake, and ends with the last data. If it covers less than half of the time that the verdict
+    describes, return None.
     """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
     side = "client" if found.from_client else "server"

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]:
-    """Make the transfers that the manifests do not contain yet. Yield one line of text about each.
+    """Make the transfers that are not yet in the manifests. Yield one line of text about each transfer.
 
-    Each part of the corpus has its own folder. A transfer that fails, or whose program is not installed, is reported and skipped.
+    Each part of the corpus has its own folder. If a transfer fails, or its program is not installed, it is reported and skipped.
     """
     for part in PARTS:
         (folder / part).mkdir(parents=True, exist_ok=True)
@@ -54,10 +54,10 @@ def make(wanted: Sequence[Drawn], folder: Path, at_a_time: int) -> Iterator[str]
 
 
 def make_one(one: Drawn, folder: Path) -> dict[str, Any]:
-    """Make one transfer with all its files. Return its line for the manifest.
+    """Make one transfer with all its files. Return the transfer's line for the manifest.
 
     Raises:
-        MissingTool, LabFailed: it could not be made.
+        MissingTool, LabFailed: the transfer could not be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
     clock_ns = time.time_ns() - time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""The manifest of a corpus has one JSON line per transfer, and is next to the transfers' folders. `SCHEMA` is its JSON Schema."""
+"""The manifest of a corpus has one JSON line per transfer. It lies beside the transfers' folders. `SCHEMA` is its JSON Schema."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ SCHEMA: dict[str, Any] = {
 
 
 def append(folder: Path, entry: dict[str, Any]) -> None:
-    """Append a line to the manifest. Only one process may write to a manifest at a time."""
+    """Append a line to the manifest. Only one process at a time can write to a manifest."""
     with (folder / MANIFEST).open("a") as lines:
         lines.write(json.dumps(entry) + "\n")
 
 
 def entries(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a folder's manifest, or nothing if there is no manifest.
+    """Yield the entries of a folder's manifest; nothing if there is no manifest.
 
-    If several entries have the same name, only the last one is returned.
+    If several entries have one name, only the last of them is yielded.
 
     Raises:
         UsageError: a line has another `schema_version`.

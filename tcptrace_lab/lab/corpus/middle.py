@@ -2,12 +2,12 @@
 
 Half of the path's delay is between client and router; the bottleneck is between router and server.
 
-The relay applies delay, bottleneck and random effects together. This module assumes the following order along the path:
+The relay applies delay, bottleneck and random effects in one step. This module assumes that they occur in this order along the path:
 
     client ── half of the delay ── the point ── bottleneck, chance, other half ── server
 
-A packet from the client passes the router after half of its delay, even if it is lost later. A packet from the server passes the router
-when half of its delay remains. A lost packet from the server never passes the router.
+A packet from the client passes the router after half of its delay, even if the path loses it later. A packet from the server passes the
+router when half of its delay remains. If the path loses a packet from the server, this packet never passes the router.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 ETHERNET, JUMBO = 1_500, 9_000
 UNDISTURBED_PACKETS = 6
-"""The number of packets at the start of each direction that have no random effects. Most handshakes then succeed."""
+"""Number of packets at the start of each direction without random effects, so that most handshakes succeed."""
 BURSTS_OVER = 30_000
-"""The number of packets for which bursts of loss are drawn. No transfer has more packets."""
+"""Number of packets for which bursts of loss are drawn. No transfer has more packets."""
 
 _Both = tuple[PathModel, PathModel]
 
@@ -29,18 +29,12 @@ def drawn(family: str, chance: Random) -> Medium:
 
 
 def _delay_s(chance: Random, min_ms: float, max_ms: float) -> float:
-    """Draw a one-way delay.
-
-    It is half of an RTT that is uniform on a logarithmic scale.
-    """
+    """Draw a one-way delay: half of an RTT that is uniform on a logarithmic scale."""
     return min_ms / 2_000 * math.exp(math.log(max_ms / min_ms) * chance.random())
 
 
 def _line(chance: Random, round_trip_ms: tuple[float, float], mbps: tuple[float, float], queue_ms: tuple[float, float]) -> _Both:
-    """Draw a path with one delay and one rate for both directions.
-
-    A full queue takes a random time from `queue_ms` to drain.
-    """
+    """Draw a path with equal delays and rates in both directions. The time in which a full queue drains is drawn from `queue_ms`."""
     rate_bps = int(1e6 * chance.uniform(*mbps))
     queue_bytes = max(int(rate_bps / BITS_PER_BYTE * chance.uniform(*queue_ms) / 1_000), 4 * ETHERNET)
     path = PathModel(
@@ -112,10 +106,7 @@ def _duplicates(chance: Random) -> _Both:
 
 
 def _lost_acks(chance: Random) -> _Both:
-    """Lose packets in only one direction, which is drawn at random.
-
-    Losses affect the data and the ACKs of that host.
-    """
+    """Lose packets in one direction, which is drawn at random. The losses affect data and ACKs of the host that sends in this direction."""
     forward, backward = _line(chance, (8, 60), (10, 40), (60, 200))
     paths = forward, replace(backward, loss_share=chance.choice((0.02, 0.08, 0.2)))
     return paths if chance.random() < 0.5 else (paths[1], paths[0])  # noqa: PLR2004  (either direction)

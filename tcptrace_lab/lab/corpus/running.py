@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.network import Medium, Namespace, Network
 
 SUBNET = "192.0.2.0/24"
-"""The network of both ends.
-
-Its route sets the congestion control, because a namespace cannot choose a default.
-"""
+"""The network of both ends. Its route sets the congestion control, because a namespace has no default of its own."""
 PREPARE_TIMEOUT_S, READY_TIMEOUT_S, LONGEST_S = 30.0, 15.0, 5.0
 """Time limits for preparations, for a server to start listening, and for a client's work (choices).
 
@@ -44,11 +41,11 @@ ENDS = ("client", "server")
 LOOK_S = 0.05
 LISTENING = "0A"
 SETTLE_S = 0.4
-"""The capture continues for this time after the client has ended, so that it contains the last FIN."""
+"""Time for which the capture continues after the client has ended, so that it contains the last FIN."""
 FIRST_OTHER_HOST, FIRST_OTHER_PORT = 10, 8_100
 """The last byte of the first additional server's IPv4 address, and the first port of competing servers (choices)."""
 HEAD_START_S = 0.3
-"""Competing clients start this long before the client. The bottleneck is then in use (a choice)."""
+"""Time between the start of competing clients and the start of the client, so that the bottleneck is in use (a choice)."""
 MAX_WORDS = 300  # number of characters of a failed program's last output that an error message quotes
 
 
@@ -71,11 +68,11 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Competitor:
-    """Another program that runs over the same bottleneck, from shortly before the client starts until the client ends.
+    """Another program over the same bottleneck. It starts shortly before the client, and ends with the client.
 
     Attributes:
-        program: the program that competes.
-        is_other_host: True if its server has an address of its own. False if its server has the main server's address and another port.
+        program: the competing program.
+        is_other_host: True if its server has an address of its own. Otherwise, it has the main server's address and another port.
     """
 
     program: Program
@@ -92,9 +89,9 @@ class Ran:
     """The result of a transfer.
 
     Attributes:
-        network: its network, whose logs show what the relay did.
+        network: network of the transfer. Its logs show what the relay did.
         frames: number of captured frames at each capture point.
-        is_complete: whether the client ended by itself.
+        is_complete: True if the client ended by itself.
         duration_s: how long the client worked.
     """
 
@@ -123,7 +120,7 @@ def run(
         congestion_control: the congestion control of both ends.
         paused: the end whose processes are stopped periodically.
         directory: folder for the captures.
-        beside: a context that is active during the captures, such as the kernel's tracer.
+        beside: a context that is active during the captures, for example the kernel's tracer.
         competitors: other programs over the same path. The captures contain the connections of the competitors, too.
 
     Raises:
@@ -187,7 +184,7 @@ def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Ite
     """Run the clients of the competing programs during the block.
 
     Raises:
-        LabFailed: a client fails during the block. A client may end successfully before the block does.
+        LabFailed: a client fails during the block. A client can end successfully before the block does.
     """
     with ExitStack() as stack:
         clients = [(stack.enter_context(_running(network.client, program.client, site, "client")), site) for program, site in others]
@@ -200,10 +197,7 @@ def _competing(others: Sequence[tuple[Program, _Site]], network: Network) -> Ite
 
 
 def _add_host(network: Network, address: str) -> None:
-    """Give the server's namespace a second address, which stands for another host.
-
-    The client's neighbour table gets this address, too.
-    """
+    """Give the server's namespace a second address, which stands for another host. Add it to the client's neighbour table, too."""
     network.server.run("ip", "address", "add", f"{address}/24", "dev", network.interface)
     network.client.run("ip", "neighbour", "add", address, "lladdr", SERVER_MAC, "dev", network.interface, "nud", "permanent")
 
@@ -249,10 +243,7 @@ def _failed(name: str, site: _Site) -> LabFailed:
 
 @contextmanager
 def _running(space: Namespace, command: str, site: _Site, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a shell command in a network namespace, with normal priority.
-
-    The command and all its child processes end with the block.
-    """
+    """Run a shell command in a network namespace, with normal priority. The command and all its child processes end with the block."""
     whole = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]
     whole += ["chrt", "--other", "0", "sh", "-c", site.filled(command)]
     with (site.folder / f"{name}.txt").open("wb") as words, space.entered():
@@ -319,10 +310,7 @@ def _signal(process: int, which: signal.Signals) -> None:
 
 
 def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _Site) -> None:
-    """Wait until the server listens.
-
-    The function reads the kernel's socket table, because a test connection would disturb the server.
-    """
+    """Wait until the kernel's socket table shows that the server listens. A test connection would disturb the server."""
     deadline_s = time.monotonic() + READY_TIMEOUT_S
     while not _listens(space, site.port):
         if server.poll() is not None or time.monotonic() > deadline_s:
@@ -333,7 +321,7 @@ def _await_listening(space: Namespace, server: subprocess.Popen[bytes], site: _S
 def _listens(server: Namespace, port: int) -> bool:
     """Return whether a socket listens on `port`.
 
-    Lines of proc_net_tcp(5) have the local address and port, the remote address and port, and the state, all in hexadecimal digits.
+    A line of proc_net_tcp(5) has local address and port, remote address and port, and the state, all in hexadecimal digits.
     """
     with server.entered():
         lines = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/thread-self/net", table).read_text().splitlines()[1:]]

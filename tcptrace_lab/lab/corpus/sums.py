@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 PROVED, MOST_LIKELY, POSSIBLY, UNKNOWN = "proved", "most likely", "possibly", "unknown"
 WORDS = {"proved": PROVED, "consistent": MOST_LIKELY, "possible": POSSIBLY}
-"""The word in a verdict's text for each confidence of the ledger."""
+"""Word in a verdict's text for each confidence of the ledger."""
 COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True): 0.4, (POSSIBLY, False): 1.9}
 UNKNOWN_COST = 1.0
-"""The cost of one second, by the engine's confidence and by whether its cause was right.
+"""Costs of one second, by the engine's confidence and by whether its cause was right.
 
-`most likely` costs less than `unknown` if more than 90 % of its time is correct.
+`most likely` costs less than `unknown` if more than 90 % of its time is right.
 """
 
 
 def said(key: Key) -> str:
-    """Return the engine's confidence as a word. The cause `unknown` counts as a confidence of its own."""
+    """Return the engine's confidence as a word. For the cause `unknown`, this word is `unknown`."""
     return UNKNOWN if key.cause == UNKNOWN else WORDS[key.confidence]
 
 
@@ -61,6 +61,6 @@ def cost_of(cause: str, confidence: str, *, is_right: bool) -> float:
 
 
 def cost(sums: Mapping[Key, int]) -> float:
-    """Return the mean cost of one second: 0 if all answers are right and certain, 1 if all are `unknown`."""
+    """Return the mean cost of one second. It is 0 if all answers are right and certain, and 1 if all answers are `unknown`."""
     whole = ns_of(sums)
     return sum(ns * cost_of(key.cause, key.confidence, is_right=key.is_accepted) for key, ns in sums.items()) / whole if whole else 0.0

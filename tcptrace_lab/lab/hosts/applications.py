@@ -19,8 +19,8 @@ from tcptrace_lab.lab.hosts.sockets import Meeting, Pair, await_acknowledged, re
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A bounded writer polls the number of its unacknowledged bytes at this interval. The kernel has no event for a change of this number. The
-# interval is short compared with an RTT of 20 ms.
+# Interval at which a bounded writer asks for the number of its unacknowledged bytes, because the kernel has no event for a change of this
+# number. The interval is short compared with an RTT of 20 ms.
 BOUND_POLL_S = 0.000_2
 SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27  # asm-generic/socket.h
 SO_MEMINFO, SK_MEMINFO_DROPS, MEMINFO_BYTES = 55, 8, 36  # asm-generic/socket.h, linux/sock_diag.h: nine u32
@@ -30,7 +30,7 @@ class Program(Protocol):
     """The schedule of the applications on both hosts."""
 
     def run(self, meeting: Meeting) -> dict[str, object]:
-        """Create the connections and exchange data. Return facts for the JSON that are known only after the run."""
+        """Create the connections, and exchange data. Return facts for the JSON that are known only after the run."""
 
     def describe(self) -> dict[str, object]:
         """Return the schedule as JSON values."""
@@ -95,9 +95,9 @@ class TwoWay(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class BoundedBulk(OneConnection):
-    """A bulk transfer in which at most `max_unacked_bytes` are unacknowledged, as with a send buffer of that size.
+    """A bulk transfer with at most `max_unacked_bytes` unacknowledged bytes, as with a send buffer of this size.
 
-    The writer reads the number of unacknowledged bytes with SIOCOUTQ.
+    The writer asks for the number of unacknowledged bytes with SIOCOUTQ.
     """
 
     total_bytes: int
@@ -147,9 +147,9 @@ class Exchanges(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class EchoSweep(Described):
-    """The client sends messages of the given sizes, one after the other. The server echoes every message.
+    """The client sends messages of the given sizes, one after another, and the server echoes every message.
 
-    Client and server write in pieces of `write_bytes`.
+    Both hosts write in pieces of `write_bytes`.
     """
 
     sizes_bytes: tuple[int, ...]
@@ -217,7 +217,7 @@ class PeriodicWriter(OneConnection):
 class Setting(OneConnection):
     """A change of socket options on an open connection, between two parts of a mixture. An option that is None stays unchanged.
 
-    `window_bytes` is the maximum window that the server advertises from then on (TCP_WINDOW_CLAMP). Windows that were advertised earlier
+    `window_bytes` becomes the maximum window that the server advertises (TCP_WINDOW_CLAMP). Windows that the server has already advertised
     stay valid.
     """
 
@@ -234,10 +234,7 @@ class Setting(OneConnection):
 
 @dataclass(frozen=True, slots=True)
 class Mixture(OneConnection):
-    """Several applications over one connection.
-
-    Each application starts when client and server of the previous one are done.
-    """
+    """Several applications over one connection. Each starts when client and server of the previous one are done."""
 
     parts: tuple[OneConnection, ...]
 
@@ -252,9 +249,9 @@ class Beside:
     """One of several connections.
 
     Attributes:
-        program: its application.
+        program: application of the connection.
         begins_s: earliest time at which the connection is opened, in seconds after the start of the run.
-        receive_buffer_bytes: SO_RCVBUF of its server socket; None uses the value of the experiment.
+        receive_buffer_bytes: SO_RCVBUF of the connection's server socket; None: the value of the experiment.
     """
 
     program: OneConnection
@@ -293,9 +290,8 @@ class Several(Described):
 class LostWrites(Described):
     """Loss without a network.
 
-    A socket filter at the server drops all segments that arrive during chosen writes of the client. On loopback, a segment is delivered
-    within the system call that sends it. So exactly the segments of these writes are lost, and a capture on the interface still contains
-    them.
+    While the client makes certain writes, a socket filter at the server drops all arriving segments. On loopback, the system call that
+    sends a segment also delivers it. So exactly the segments of these writes are lost. A capture on the interface still contains them.
     """
 
     write_bytes: int
@@ -323,7 +319,7 @@ class LostWrites(Described):
 
 @dataclass(frozen=True, slots=True)
 class IdleWithKeepalive(Described):
-    """The client and the server have one exchange, an idle period with the client's keepalives, and another exchange."""
+    """Client and server exchange messages, are idle while the client sends keepalives, and exchange messages again."""
 
     message_bytes: int
     idle_s: float
@@ -346,10 +342,7 @@ class IdleWithKeepalive(Described):
 
 @dataclass(frozen=True, slots=True)
 class ShortLives(Described):
-    """Four short connections.
-
-    One is refused, the client resets one with unread data, and two use the same ports one after the other.
-    """
+    """Four short connections: one is refused, the client resets one with unread data, and two use the same ports one after the other."""
 
     message_bytes: int
 
@@ -367,7 +360,7 @@ class ShortLives(Described):
 
 
 def pieces(total: int, piece: int) -> Iterator[int]:
-    """Yield sizes that sum to `total`. Each size is `piece`. Only the last one may be smaller."""
+    """Yield sizes with the sum `total`. Each size is `piece`; only the last one can be smaller."""
     while total > 0:
         yield min(piece, total)
         total -= piece
@@ -376,7 +369,7 @@ def pieces(total: int, piece: int) -> Iterator[int]:
 def together(pair: Pair, here: Callable[[], None], there: Callable[[], None]) -> None:
     """Run `here` and `there` at the same time.
 
-    If one fails, the sockets are shut down, so that the other fails too. The first error is raised.
+    If one of them fails, the sockets are shut down, so that the other one also fails. The first error is raised.
     """
 
     def guarded(work: Callable[[], None]) -> None:
@@ -405,6 +398,6 @@ class _Filter(ctypes.Structure):
 
 
 def drop_everything(connection: socket.socket) -> None:
-    """Attach a filter that drops all arriving segments: it keeps 0 bytes of each (BPF_RET | BPF_K with k = 0)."""
+    """Attach a filter that drops all arriving segments, because it keeps 0 bytes of each (BPF_RET | BPF_K with k = 0)."""
     program = _Filter(1, ctypes.pointer(_Instruction(0x06, 0, 0, 0)))
     connection.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, bytes(program))

@@ -1,6 +1,6 @@
 """Sockets of both hosts in an experiment's network.
 
-The sockets have the options of one point of the experiment, and their TCP_INFO is sampled during use.
+The sockets have the options of one point of the experiment. Their TCP_INFO is sampled while they are used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARK_PORT = 5_998
 MARK_BYTES = 16
 MARK_TRIES, MARK_PATIENCE_S = 50, 0.2
-"""The number of attempts to send a mark over a lossy path, and the wait (s) after each attempt."""
+"""Number of attempts to send a mark over a lossy path, and time to wait after each attempt, in seconds."""
 
 _LAST_PORT = 60_000
 
@@ -86,7 +86,7 @@ class Ends(Meeting):
     def mark(self, seen: Callable[[bytes], bool]) -> None:
         """Send unique bytes in both directions until the captures contain them, as `seen` reports.
 
-        When this method returns, all earlier packets have been captured.
+        Then all earlier packets have also been captured.
 
         Raises:
             TimeoutError: the captures do not contain the bytes in time.

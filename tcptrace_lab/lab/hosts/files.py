@@ -1,8 +1,8 @@
-"""File transfers by HTTP and FTP with real servers and clients, and the phases of each transfer as in Law's breakdown.
+"""File transfers by HTTP and FTP with real servers and clients, in the phases of Law's breakdown.
 
-- connect (d1): the connection setup; for FTP, with the login.
-- request (d2): from the request to the first byte of the file; for an upload, to the moment at which the client may send the file.
-- transfer (d3): from the end of the request phase to the last byte; for an upload, to the server's confirmation.
+- connect (d1): the connection setup. For FTP, it includes the login.
+- request (d2): from the request to the first byte of the file. For an upload, until the client is allowed to send the file.
+- transfer (d3): from the end of the request phase to the last byte. For an upload, until the server confirms the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CREATED, _OK = 201, 200
 _USER = "lab"
 _FILE = "file.bin"
 _POLL_S = 0.05
-"""Interval at which the FTP server checks whether it should stop."""
+"""Interval at which the FTP server checks whether it has to stop."""
 
 Times = dict[str, list[int]]
 

@@ -24,9 +24,7 @@ _READY = "print(flush=True)\n"
 def loaded(per_processor: int) -> Iterator[list[int]]:
     """Run `per_processor` busy processes per available processor during the block.
 
-    The kernel kills these processes if this process ends.
-
-    Yields the process ids when all processes are running.
+    If this process ends, the kernel kills the busy processes. Their ids are yielded when all of them are running.
 
     Raises:
         MissingTool: setpriv is not installed.

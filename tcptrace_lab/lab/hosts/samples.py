@@ -78,7 +78,7 @@ class Samples:
             self._ends[id(end)] = end, side, self.run
 
     def remove(self, end: socket.socket) -> None:
-        """Take a last sample of this socket. Call this before closing the socket."""
+        """Take the last sample of this socket. Must be called before the socket is closed."""
         with self._lock:
             found = self._ends.pop(id(end), None)
             if found is not None:

@@ -1,22 +1,22 @@
 """Determines what limits a sender from its kernel's state, its applications and the path's log. No capture is used.
 
-TCP_INFO of the sending socket is read every millisecond. Each reading determines the sender's state since the previous reading, by the
-first row that applies:
+TCP_INFO of the sending socket is read every millisecond. The sender's state since the previous reading follows from the first row that
+applies:
 
     unsent bytes, and the window has no room for the next segment        receiver's window
     unsent bytes, and the kernel is in loss recovery                     loss
     unsent bytes, and the window has less room than Linux waits for      receiver's window (as in the kernel's `rwnd_limited`)
-    at least a full segment unsent                                       congestion window (*)
+    at least a full segment of unsent bytes                              congestion window (*)
     unsent bytes, and the congestion window is used up                   congestion window (*)
-    less than a full segment unsent, and bytes in flight                 Nagle's algorithm
+    less than a full segment of unsent bytes, and bytes in flight        Nagle's algorithm
     no unsent bytes, and the kernel is in loss recovery                  loss
     no unsent bytes, bytes in flight, and the writer is at its limit     send buffer
-    no unsent bytes, and the server sleeps before it answers             peer: it has read everything, but may not have ACKed it yet
+    no unsent bytes, and the server sleeps before it answers             peer (it has read everything, and possibly not yet ACKed it)
     nothing in flight, and the client sleeps                             application
 
-(*) The congestion window counts as slow start until a loss first reduces it, and as loss afterwards.
-If no row applies, bytes are in transit. While the bottleneck is busy, bytes in transit, slow start, loss and send buffer count as network.
-Works only on Linux with reno or cubic, because TCP_INFO does not show what limits a paced sender.
+(*) The congestion window counts as slow start until a loss first reduces it. After this, it counts as loss.
+If no row applies, bytes are in transit. While the bottleneck is busy, four states count as network: bytes in transit, slow start, loss and
+send buffer. This module needs Linux with reno or cubic, because TCP_INFO does not show what limits a paced sender.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Witness:
     """Readings of one connection as (monotonic ns, raw TCP_INFO), and the recorded intervals of its applications.
 
     Attributes:
-        ahead_ns: capture clock minus monotonic clock.
+        ahead_ns: how many ns the capture clock is ahead of the monotonic clock.
     """
 
     pair: Pair
@@ -93,7 +93,7 @@ _SPENT = (APPLICATION, PEER, "blocked")
 def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> str:
     in_flight = (
         info["tcpi_bytes_sent"] - info["tcpi_bytes_retrans"] - max(info["tcpi_bytes_acked"] - 1, 0)
-    )  # `tcpi_bytes_acked` includes the SYN as one byte
+    )  # `tcpi_bytes_acked` counts the SYN as one byte
     if info["tcpi_notsent_bytes"]:
         return _limit(info, in_flight, nodelay=nodelay)
     if info["tcpi_ca_state"] in REPAIRING:
@@ -122,8 +122,8 @@ def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
 def _reduced(info: dict[str, Any]) -> bool:
     """Return whether a loss has reduced the congestion window.
 
-    A reduction by a loss sets ssthresh. A spurious retransmit, such as a tail loss probe, does not reduce the congestion window. After an
-    idle period, the window is small without a loss, because it restarts at its initial value (RFC 5681, 4.1).
+    A reduction by a loss sets ssthresh. A spurious retransmit, for example a tail loss probe, does not reduce the congestion window. After
+    an idle period, the window is small without a loss, because it restarts at its initial value (RFC 5681, 4.1).
     """
     return bool(info["tcpi_total_retrans"]) and bool(info["tcpi_snd_ssthresh"] < NO_THRESHOLD)
 
@@ -131,8 +131,8 @@ def _reduced(info: dict[str, Any]) -> bool:
 def _deferred(info: dict[str, Any], in_flight: int) -> bool:
     """Return whether Linux waits until the receiver's window has more room (`tcp_tso_should_defer`, net/ipv4/tcp_output.c).
 
-    Return False if the congestion window has less room, because the congestion window is then the limit. The kernel counts this time as
-    `rwnd_limited`. The kernel also defers the last bytes of the send queue, but does not count that time.
+    The kernel counts this time as `rwnd_limited`. If the congestion window has less room, it is the limit, and the result is False. The
+    kernel also defers the last bytes of the send queue, but does not count that time.
     """
     full = info["tcpi_snd_mss"]
     room, congestion = info["tcpi_snd_wnd"] - in_flight, (info["tcpi_snd_cwnd"] - info["tcpi_unacked"]) * full
@@ -170,10 +170,7 @@ def _watch(client: socket.socket, readings: list[tuple[int, bytes]], stop: threa
 
 
 def _busy(log: PathLog) -> Spans:
-    """Return the intervals in which packets waited for the bottleneck.
-
-    Each interval lasts from a packet's arrival at the bottleneck until the packet is sent.
-    """
+    """Return the intervals in which packets waited for the bottleneck: from the arrival of each packet there until it is sent."""
     delay_ns = min((entry.due_ns - entry.arrived_ns for entry in log.entries if entry.due_ns is not None), default=0)
     waits = [(entry.arrived_ns, entry.due_ns - delay_ns) for entry in log.entries if entry.due_ns is not None]
     return _joined([(start, end) for start, end in waits if end > start])

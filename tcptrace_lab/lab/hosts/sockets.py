@@ -32,8 +32,8 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 class SocketOptions:
     """Socket options that are set before connect or listen. None keeps the kernel's default.
 
-    `receive_buffer_bytes` is the requested SO_RCVBUF of the server, and `send_buffer_bytes` the requested SO_SNDBUF of the client. With
-    `both_ends`, the values apply to both hosts. The kernel doubles each value to make room for its bookkeeping.
+    `receive_buffer_bytes` is the SO_RCVBUF that the server requests, and `send_buffer_bytes` the SO_SNDBUF that the client requests. With
+    `both_ends`, both hosts request these values. The kernel doubles each value to make room for its bookkeeping.
     """
 
     congestion_control: str = "cubic"
@@ -74,7 +74,7 @@ class Pair:
 
     Attributes:
         spent: (what, from, to) intervals of the applications, in ns of the monotonic clock. `what` is `application` (the client sleeps),
-            `peer` (the server sleeps before it answers) or `blocked` (the client wants to write, but waits because of its own limit).
+            `peer` (the server sleeps before it answers) or `blocked` (the client could write, but waits because of its own limit).
     """
 
     client: socket.socket
@@ -105,9 +105,9 @@ class Meeting:
     """Creates connections over a network, closes them, and records TCP_INFO of each connection.
 
     Attributes:
-        accounts: per connection, addresses and TCP_INFO of both sockets, read after the last ACK and before the close.
+        accounts: addresses and TCP_INFO of both sockets of each connection, read after the last ACK and before the close.
         ended: number of connections that have ended, including refused ones.
-        witnesses: one per connection, if requested.
+        witnesses: one for each connection, if requested.
     """
 
     def __init__(self, network: Network, options: SocketOptions, *, witnessed: bool = False) -> None:
@@ -131,9 +131,9 @@ class Meeting:
 
     @contextmanager
     def connection(self, *, reset: bool = False, reuse_ports: bool = False, options: SocketOptions | None = None) -> Iterator[Pair]:
-        """Yield a new connection. At the end of the block, the client closes it with a FIN, or with a RST if `reset`.
+        """Yield a new connection. At the end of the block, the client closes it with a FIN; if `reset` is True, with a RST.
 
-        All connections with `reuse_ports` use the same ports. `options` apply to this connection only.
+        All connections with `reuse_ports` use the same ports. `options` apply only to this connection.
         """
         port = self._port(reuse_ports=reuse_ports)
         client = self._socket(is_server=False, options=options)
@@ -159,10 +159,7 @@ class Meeting:
         self.ended += 1
 
     def watching(self, pair: Pair) -> AbstractContextManager[object]:
-        """Return a context that is active while a connection is used.
-
-        The context of this class does nothing. Subclasses override the method.
-        """
+        """Return a context that is active while a connection is used. Here, it does nothing; subclasses override this method."""
         return nullcontext(pair)
 
     def refused(self) -> None:

@@ -1,9 +1,9 @@
 """Decodes `struct tcp_info`, which contains the kernel's state and counters of a connection.
 
-Source: include/uapi/linux/tcp.h of Linux 6.18. The fields have the kernel's names. The kernel's units: times in microseconds (`tcpi_rto`,
-`tcpi_ato`, `tcpi_rtt`, `tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`) or, for
-`tcpi_last_*` and `tcpi_total_rto_time`, in milliseconds; rates in bytes per second; `tcpi_snd_cwnd`, `tcpi_snd_ssthresh`, `tcpi_unacked`,
-`tcpi_sacked`, `tcpi_lost`, `tcpi_retrans`, `tcpi_fackets`, `tcpi_reordering`, `tcpi_delivered` in segments.
+Source: include/uapi/linux/tcp.h of Linux 6.18. The fields have the kernel's names and units. `tcpi_rto`, `tcpi_ato`, `tcpi_rtt`,
+`tcpi_rttvar`, `tcpi_rcv_rtt`, `tcpi_min_rtt`, `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` are in microseconds.
+`tcpi_last_*` and `tcpi_total_rto_time` are in milliseconds. Rates are in bytes per second. `tcpi_snd_cwnd`, `tcpi_snd_ssthresh`,
+`tcpi_unacked`, `tcpi_sacked`, `tcpi_lost`, `tcpi_retrans`, `tcpi_fackets`, `tcpi_reordering` and `tcpi_delivered` are in segments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import struct
 # Field sizes as letters of Python's struct module. `struct tcp_info` has no padding on any architecture with 8-byte alignment.
 _U8, _U16, _U32, _U64 = "B", "H", "I", "Q"
 
-# The letter of the struct module, and the names of the fields in order. The two bytes with bit fields are decoded separately.
+# Letter of the struct module, and names of the fields in order. The two bytes with bit fields are decoded separately.
 _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U8, ("state", "ca_state", "retransmits", "probes", "backoff", "options", "_window_scales", "_flags")),
     (
@@ -36,10 +36,10 @@ _LAYOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_U16, ("total_rto", "total_rto_recoveries")),
     (_U32, ("total_rto_time",)),
 )
-# The buffer is larger than the struct, because later kernels append fields. Fields that are not named above are ignored.
+# The buffer is larger than the struct, because later kernels append fields. Fields without a name here are ignored.
 _BUFFER_BYTES = 512
 
-# The names of the TCP states, from the enum in include/net/tcp_states.h. Their numbers start at 1.
+# Names of the TCP states, from the enum in include/net/tcp_states.h. The first state has number 1.
 STATES = (
     *("", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2"),
     *("TIME_WAIT", "CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "CLOSING"),

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_file import Point
 
 UDP_SILENCE_S = 0.25
-"""A UDP receiver stops if nothing arrives for this long (s) after the last datagram was sent."""
+"""A UDP receiver stops if nothing arrives for this time, in seconds, after the last datagram was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
-"""A paced sender polls the clock for this long before a datagram is due. Before that, it sleeps."""
+"""Time for which a paced sender polls the clock before a datagram is due. It sleeps until then."""
 
 
 @dataclass(slots=True)
@@ -37,9 +37,9 @@ class Measured:
         elapsed_ns: time from the first write to the last read.
         payload_bytes: payload that arrived.
         latencies_ns: duration of each operation (a transfer, a round trip or a file).
-        port: client port of the connection or flow with the data.
+        port: client port of the connection or flow that carries the data.
         cpu_ns: CPU time of the writing thread.
-        more: figures that only some kinds have: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
+        more: figures of some kinds only: `connect_ns`, `request_ns`, `transfer_ns` (means over the files), `lost_share`.
     """
 
     elapsed_ns: int
@@ -62,7 +62,7 @@ def _amounts(point: Point) -> list[int]:
 
 
 def _write_all(end: socket.socket, sizes: Sequence[int], *, cork: bool = False) -> None:
-    """Write one message in writes of these sizes. With `cork` (TCP_CORK), no partial segment is sent before the last write."""
+    """Write one message in writes of these sizes. With `cork` (TCP_CORK), TCP sends no partial segment before the last write."""
     data = memoryview(bytes(max(sizes)))
     if cork:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -171,7 +171,7 @@ def _send_paced(client: socket.socket, sizes: Sequence[int], pace_ns: int) -> No
 def _udp_echo(point: Point, ends: Ends) -> Measured:
     """Send datagrams that the server echoes.
 
-    A datagram without an echo within one second counts as lost. Then the next datagram is sent.
+    A datagram counts as lost if its echo does not arrive within one second. Then the next datagram is sent.
     """
     size, count = int(point["transfer.message"]), int(point["transfer.count"])
     latencies_ns: list[int] = []
@@ -217,10 +217,7 @@ def _ftp(point: Point, ends: Ends) -> Measured:
 
 
 def _files(fetched: Mapping[str, list[int]], size: int, ends: Ends) -> Measured:
-    """Return the measurements of a file transfer.
-
-    `fetched` has one duration per file for each phase of Law's breakdown.
-    """
+    """Return the measurements of a file transfer. `fetched` has the phases of Law's breakdown, with one duration per file for each."""
     latencies_ns = [sum(parts) for parts in zip(*fetched.values(), strict=True)]
     more = {name: sum(times) / len(times) for name, times in fetched.items()}
     return Measured(sum(latencies_ns), size * len(latencies_ns), latencies_ns, ends.port, None, more)

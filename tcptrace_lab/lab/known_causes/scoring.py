@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
 """Criteria for the ledger.
 
-`KNOWN_SHARE`: minimum share of a known cause's time that the ledger assigns to that cause. `OTHER_SHARE`: maximum excess of any cause over
-its true time, as a share of all time. `UNKNOWN_SHARE`: maximum share of all time with an unknown cause.
+`KNOWN_SHARE`: the ledger must assign at least this share of a known cause's time to this cause. `OTHER_SHARE`: the ledger can assign more
+than the true time to a cause; this excess is at most this share of all time. `UNKNOWN_SHARE`: the cause of at most this share of all time
+is unknown.
 """
 
 WHOSE: Mapping[str, str] = {
@@ -41,9 +42,9 @@ WHOSE: Mapping[str, str] = {
     "application": sender_limits.APPLICATION,
     "peer": sender_limits.PEER,
 }
-"""The state that the witness records for each cause of the ledger.
+"""State that the witness records for each cause of the ledger.
 
-A cause that is not listed here never occurs in these transfers, so it is always wrong.
+A cause that is not in this table never occurs in these transfers, so it is always wrong.
 """
 
 NOTHING_HOLDS = frozenset({"network", "application", "peer", "handshake", "close", "unknown"})
@@ -56,8 +57,8 @@ class Known:
 
     Attributes:
         experiment: the experiment.
-        due: the states of its only or first connection.
-        beside: the states of the other connections, one set per connection.
+        due: the states of the only or the first connection.
+        beside: the states of the other connections, with one set for each.
     """
 
     experiment: Experiment
@@ -90,7 +91,10 @@ class Verdict:
 
     @property
     def least(self) -> float:
-        """Return the smallest share of a due state's true time that the ledger assigns to that state."""
+        """Return how much of a due state's true time the ledger assigns to it, as a share.
+
+        With several due states, return the smallest share.
+        """
         return min(min(self.given(state) / self.truth[state], 1.0) if self.truth.get(state) else 0.0 for state in self.due)
 
     @property
@@ -135,8 +139,8 @@ def judge(known: Known, outcome: Outcome, vantage: str, conn: int = 0) -> Verdic
 def late_ns(known: Known, outcome: Outcome) -> int | None:
     """Return the largest difference between the path delays of two packets of one direction.
 
-    On a path that only delays packets, all packets have equal delays. Any further delay comes from a busy machine, and the server's ledger
-    correctly assigns it to the network. Return None if the path has a rate limit, or if packets were lost.
+    If a path only delays packets, all packets have equal delays. A difference then comes from a busy machine. The server's ledger correctly
+    assigns it to the network. Return None if the path has a rate limit, or if packets were lost.
     """
     if known.experiment.medium.forward.rate_bps is not None:
         return None

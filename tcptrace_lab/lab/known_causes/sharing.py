@@ -1,7 +1,7 @@
 """Concurrent transfers with known causes.
 
-The connections share a bottleneck, act like a browser, or write from both hosts at once. Each connection has its own witness, which reads
-the sending kernel's state. The bottleneck counts as busy while it sends bytes of any connection.
+The connections share a bottleneck, behave like a browser, or write from both hosts at once. For each connection, a witness reads the
+sending kernel's state. The bottleneck counts as busy while it sends bytes of any connection.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _known(medium: Medium, beside: Sequence[Beside], dues: Sequence[frozenset[st
 
 
 def one_queue(begins_s: Sequence[float], rate_bps: int, round_trip_s: float, each: int, control: str, mtu: int = ETHERNET) -> Named:
-    """Return bulk transfers that share a slow path with an unlimited queue. One transfer begins at each of the start times."""
+    """Return bulk transfers that share a slow path with an unlimited queue. A transfer begins at each of the start times."""
     when = "at once" if not any(begins_s) else "after " + ", ".join(milliseconds(one) for one in begins_s)
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"{len(begins_s)} of {each:,} B begin {when}, {rate}, {milliseconds(round_trip_s)}, MTU {mtu}, {control}"
@@ -42,10 +42,7 @@ def one_queue(begins_s: Sequence[float], rate_bps: int, round_trip_s: float, eac
 
 
 def window_beside_bulk(buffer: int, rate_bps: int, round_trip_s: float, total: int, mtu: int = ETHERNET) -> Named:
-    """Return a connection beside an unlimited bulk transfer, which fills the queue.
-
-    The receiver's window limits the connection.
-    """
+    """Return a connection that the receiver's window limits, beside an unlimited bulk transfer that fills the queue."""
     rate = f"{rate_bps / 1e6:g} Mb/s, endless queue"
     name = f"window {buffer:,} B beside a bulk of {total:,} B, {rate}, {milliseconds(round_trip_s)}, MTU {mtu}"
     beside = [Beside(Bulk(20 * buffer), 0.0, buffer), Beside(Bulk(total))]
@@ -63,7 +60,7 @@ def questions_beside_bulk(thought_s: float, rate_bps: int, round_trip_s: float, 
 
 
 def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *, nodelay: bool = True) -> Named:
-    """Return connections to one server, opened one RTT apart.
+    """Return connections to one server that are opened one RTT apart.
 
     Each connection has requests, responses of different sizes, and processing time at both hosts.
     """
@@ -78,17 +75,14 @@ def browser(count: int, server_s: float, client_s: float, round_trip_s: float, *
 
 
 def both_write(buffer: int, round_trip_s: float, each: int) -> Named:
-    """Return a connection in which both hosts write at the same time. A small window limits each of them.
-
-    Requests precede and follow this phase.
-    """
+    """Return a connection in which both hosts write at the same time, each into a small window. Requests precede and follow this phase."""
     name = f"questions, both ends write {each:,} B into windows of {buffer:,} B, questions, {milliseconds(round_trip_s)}"
     program = Mixture((QUESTIONS, TwoWay(each), QUESTIONS))
     return name, known(path(round_trip_s), program, PEER, WINDOW, receive_buffer_bytes=buffer, both_ends=True, nodelay=True)
 
 
 def both_queue(rate_bps: int, round_trip_s: float, each: int) -> Named:
-    """Return a connection in which both hosts write at the same time. The path is slow in one direction.
+    """Return a connection in which both hosts write at the same time, over a path that is slow in one direction.
 
     Requests precede and follow this phase.
     """

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 ETHERNET, JUMBO, LARGEST = 1_500, 9_180, 65_535
 LARGEST_TAP = 65_521  # Linux drivers/net/tun.c: largest MTU of a TAP interface, whose frames also contain an Ethernet header
 WRITING = (("net.ipv4.tcp_wmem", "4096 4194304 8388608"),)
-"""A sysctl for send buffers. Their size never limits an application that writes as fast as it can."""
+"""A sysctl for send buffers. They are so large that they never limit an application that writes as fast as it can."""
 ROOM = (("net.ipv4.tcp_rmem", "4096 8388608 16777216"),)
-"""A sysctl for receive buffers. Their window never limits the sender."""
+"""A sysctl for receive buffers. They are so large that their window never limits the sender."""
 
 WRITE_SEGMENTS = 20  # full segments per write, so that no write ends with a small segment
 
@@ -46,7 +46,7 @@ def path(round_trip_s: float, mtu: int = ETHERNET, *, room: bool = False, **forw
 
 
 def known(medium: Medium, program: OneConnection, *due: str, **options: object) -> Known:
-    """Return a transfer that the states `due` should limit. `options` are its `SocketOptions`."""
+    """Return a transfer that is designed to be limited by the states `due`. `options` are its `SocketOptions`."""
     return Known(Experiment(medium, program, SocketOptions(**options)), frozenset(due))  # type: ignore[arg-type]
 
 
@@ -70,10 +70,7 @@ def nagle(writes: tuple[int, ...], round_trip_s: float, mtu: int, count: int = 2
 
 
 def nodelay(writes: tuple[int, ...], round_trip_s: float, mtu: int, think_s: float, count: int = 25) -> Named:
-    """Return requests in several writes with TCP_NODELAY. TCP does not limit the transfer.
-
-    The server needs processing time.
-    """
+    """Return requests in several writes with TCP_NODELAY, so that TCP does not limit the transfer. The server needs processing time."""
     name = f"writes {'+'.join(map(str, writes))}, {milliseconds(round_trip_s)}, MTU {mtu}, NODELAY, server thinks {milliseconds(think_s)}"
     medium = path(round_trip_s, mtu) if round_trip_s else Medium("veth", mtu)
     return name, known(medium, Exchanges(writes, 100, count, think_s), PEER, nodelay=True)

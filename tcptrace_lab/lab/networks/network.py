@@ -4,8 +4,8 @@
     client eth0 ── relay ── eth0 server                                       tap, tun
     client eth0 ═══ near ∥ wire ── relay ── wire ∥ near ═══ eth0 server       tap with offloads (∥ is a bridge in a namespace of its own)
 
-Only a file descriptor keeps a namespace alive. When the descriptor is closed, or the process dies for any reason, the kernel removes the
-namespace and its interfaces, so no cleanup is needed. The addresses are those that RFC 5737 and RFC 3849 reserve for documentation.
+Only a file descriptor keeps a namespace alive. The kernel removes the namespace and its interfaces when the descriptor is closed, or when
+the process dies for any reason. So no cleanup is needed. The addresses are those that RFC 5737 and RFC 3849 reserve for documentation.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ NEAR_INTERFACE, WIRE_INTERFACE, BRIDGE = "near", "wire", "bridge"
 CLIENT_IPV4, SERVER_IPV4 = "192.0.2.1", "192.0.2.2"
 CLIENT_IPV6, SERVER_IPV6 = "2001:db8::1", "2001:db8::2"
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
-# Offloads that let the card or driver split or merge segments, or compute checksums. Without offloads, each captured frame is a frame on
-# the wire.
+# Offloads with which the card or driver splits or merges segments, or computes checksums. Without offloads, each captured frame is a frame
+# on the wire.
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 AS_ROOT = "run it as root, because it builds network namespaces"
@@ -68,7 +68,7 @@ class Namespace:
 
     @property
     def path(self) -> str:
-        """Return a file path by which other programs can open this namespace while this process runs."""
+        """Return a file path with which other programs can open this namespace while this process runs."""
         return f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def close(self) -> None:
@@ -77,10 +77,7 @@ class Namespace:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Enter the namespace during the block.
-
-        In the block, this thread creates its sockets, devices and child processes in the namespace.
-        """
+        """Enter the namespace during the block. Sockets, devices and child processes of this thread are then created in the namespace."""
         home_fd = _open_own_namespace()
         try:
             _check(_libc.setns(self._fd, CLONE_NEWNET), "setns")
@@ -120,8 +117,8 @@ class Network:
     """Two connected hosts, each with a namespace, an address and an interface. On loopback, both hosts share one namespace.
 
     Attributes:
-        points: capture points by name. The names are `client` and `server`. Hosts with offloads also have `client-wire` and `server-wire`,
-            with packets as on the wire.
+        points: capture points by name: `client` and `server`. Hosts with offloads also have `client-wire` and `server-wire`, where packets
+            are as on the wire.
     """
 
     client: Namespace
@@ -139,10 +136,10 @@ class Medium:
 
     Attributes:
         kind: `lo`; `veth` (a pair of Ethernet interfaces); `tap` (Ethernet through the relay); `tun` (raw IP through the relay).
-        mtu_bytes: MTU: the largest IP packet.
-        offloads: if True, the (virtual) card does segmentation, receive coalescing and checksums; veth and tap only.
-        ipv6: use IPv6. Otherwise it is disabled, to avoid neighbour discovery packets.
-        forward, backward: the relay's paths from client to server and back.
+        mtu_bytes: MTU: size of the largest IP packet.
+        offloads: True if the (virtual) card does segmentation, receive coalescing and checksums. Only veth and tap support this.
+        ipv6: True for IPv6. Otherwise, IPv6 is disabled, so that there are no packets of neighbour discovery.
+        forward, backward: the relay's paths from client to server, and from server to client.
         sysctls: kernel settings of both hosts.
     """
 
@@ -195,7 +192,7 @@ class Medium:
     def _bridged(self, space: Namespace, end: Point) -> Point:
         """Attach a bridge to a host's interface.
 
-        The kernel segments large packets when they leave the bridge towards the returned point, as a network card would.
+        Large packets leave the bridge towards the returned point. There, the kernel segments them, as a network card would.
         """
         space.sysctl("net.ipv6.conf.all.disable_ipv6", 1)
         space.sysctl("net.ipv6.conf.default.disable_ipv6", 1)
@@ -204,7 +201,10 @@ class Medium:
         return Point(space, WIRE_INTERFACE)
 
     def _open_wire(self, stack: ExitStack, wire: Point) -> int:
-        """Create a TUN or TAP interface at `wire`, attached to the bridge if there is one. Return the descriptor for the relay."""
+        """Create a TUN or TAP interface at `wire`.
+
+        If there is a bridge, attach the interface to it. Return the descriptor for the relay.
+        """
         fd = open_tun(wire, "tap" if self.kind == "tap" else "tun")
         stack.callback(os.close, fd)
         if wire.interface == WIRE_INTERFACE:

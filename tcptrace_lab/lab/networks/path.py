@@ -1,8 +1,8 @@
 """One direction of an emulated network: a model that decides what the path does to each packet, and a log of these decisions.
 
-Loss, duplication and reordering of a packet depend only on the path's seed and on the packet's index in its direction (0 is the first,
-usually the SYN). Time never affects them, so a run is repeatable. The log contains every packet. It is the ground truth for verdicts from
-captures.
+Loss, duplication and reordering of a packet depend only on the path's seed, and on the packet's index in its direction. The first packet,
+usually the SYN, has index 0. Time has no effect, so a run is repeatable. The log contains every packet. It is the ground truth for verdicts
+from captures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BITS_PER_BYTE = 8
-# The log stores this many bytes of a frame: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and a reserve.
+# Number of bytes of a frame that the log stores: Ethernet, IPv6 and the longest TCP header (14 + 40 + 60 bytes), and a reserve.
 HEAD_BYTES = 128
 
 
@@ -37,26 +37,26 @@ class Fate(StrEnum):
 class PathModel:
     """The model of one direction.
 
-    Each kind of fate has its own random draw for each packet. So a packet's fate is independent of time and of the other kinds of fate. If
-    several fates apply to a packet, the log records the first of these: lost, duplicated, delayed.
+    Each kind of fate has its own random draw for each packet. So a packet's fate depends neither on time nor on the other kinds of fate. If
+    several fates apply to a packet, the log records the first in this order: lost, duplicated, delayed.
 
     Attributes:
         delay_s: propagation delay of each packet, in seconds.
-        rate_bps: rate of the bottleneck in bits per second, counting whole frames; None: unlimited.
-        queue_bytes: size of the bottleneck's queue; packets that exceed it are dropped. With None, the queue is unlimited.
+        rate_bps: rate of the bottleneck in bits per second, for whole frames; None: unlimited.
+        queue_bytes: size of the bottleneck's queue. Packets that do not fit are dropped. None: the queue is unlimited.
         lost: indexes of packets that are lost.
-        loss_share: share of the other packets that are lost, drawn from `seed`.
+        loss_share: share of the other packets that are lost. They are drawn from `seed`.
         seed: seed of the random draws.
         duplicated: indexes of packets that are delivered twice.
-        extra_delay_s: extra delay in seconds by the index of the packet, so that later packets overtake it.
+        extra_delay_s: index of a packet → its extra delay in seconds, so that later packets overtake it.
         duplicate_share: share of the other packets that are delivered twice.
         reorder_share: share of the other packets that are delayed, so that later packets overtake them.
         reorder_delay_s: minimum and maximum extra delay of reordered packets in seconds, drawn uniformly.
-        undisturbed_packets: number of packets at the start (such as the handshake) that have no random fates.
-        jitter_s: maximum extra delay of each packet, drawn uniformly; no packet overtakes another because of it.
+        undisturbed_packets: number of packets at the start, such as the handshake, that have no random fates.
+        jitter_s: maximum extra delay of each packet, drawn uniformly. Jitter changes no order.
         batch_s: packets are delivered in batches, at multiples of this time, as on a shared radio channel; 0: no batches.
-        policed: the queue is the token bucket of a policer: packets that exceed it are dropped, and no packet is delayed.
-        outages_s: time spans (from, to) in seconds after the first packet; every packet in such a span is lost.
+        policed: True if the queue is the token bucket of a policer. Packets that do not fit are dropped, and no packet is delayed.
+        outages_s: time spans (from, to) in seconds after the first packet. Every packet in such a span is lost.
     """
 
     delay_s: float = 0.0
@@ -118,11 +118,11 @@ class LogEntry:
 
     Attributes:
         index: number of the packet in its direction, from 0.
-        arrived_ns: time of entry, on the monotonic clock.
+        arrived_ns: time at which it entered the path, on the monotonic clock.
         frame_bytes: length with the link-layer header.
-        fate: what the path did to it.
-        due_ns: scheduled time of delivery; None if it is never delivered.
-        head: its first bytes (up to `HEAD_BYTES`), for `tcp_headers.tcp_head`.
+        fate: what the path did to the packet.
+        due_ns: scheduled time of delivery; None if the packet is never delivered.
+        head: first bytes of the packet (up to `HEAD_BYTES`), for `tcp_headers.tcp_head`.
     """
 
     index: int
@@ -139,7 +139,7 @@ class PathLog:
 
     Attributes:
         entries: the packets that entered.
-        delivered: (index of the packet, time of delivery on the monotonic clock in ns); a duplicated packet occurs twice.
+        delivered: index of the packet and time of delivery (ns, monotonic clock), for each copy. A duplicated packet occurs twice.
     """
 
     entries: list[LogEntry] = field(default_factory=list)

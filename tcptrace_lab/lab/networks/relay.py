@@ -1,8 +1,8 @@
 """A user-space network path between two interfaces: delay, rate, queue, loss, duplication and reordering.
 
-The relay reads frames from two file descriptors (TUN or TAP queues, or any other descriptor that returns one frame per read). The relay
-passes each frame through the `PathModel` of its direction. When the frame is due, the relay writes it to the other descriptor. The relay is
-one loop around `select`: it sleeps until a frame arrives or the next frame is due, and never busy-waits.
+The relay reads frames from two file descriptors. These are TUN or TAP queues, or any other descriptors that return one frame per read. Each
+frame passes through the `PathModel` of its direction, and is written to the other descriptor when it is due. The relay is a single loop
+around `select`. It sleeps until a frame arrives or the next frame is due, and never busy-waits.
 
     relay = Relay(client_fd, server_fd, forward=PathModel(delay_s=0.010, lost=frozenset({40})), backward=PathModel(delay_s=0.010))
     with relay.running():
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The largest frame of a TUN or TAP queue without offloads: an Ethernet header and an IPv4 packet (65,535 bytes).
 MAX_FRAME_BYTES = 65_535 + 14
-# The relay checks the other descriptor and the clock after this many frames from one descriptor (a choice).
+# Number of frames from one descriptor after which the relay checks the other descriptor and the clock (a choice).
 READ_BATCH_FRAMES = 64
 # Maximum time that `running` waits for the loop to stop. The loop stops at once if it is not blocked in a write.
 STOP_TIMEOUT_S = 5.0
@@ -38,7 +38,7 @@ class Relay:
     """Forwards frames between two descriptors, each direction through its own `PathModel`.
 
     Args:
-        near_fd, far_fd: descriptors that read and write one whole frame at a time. The relay sets them to non-blocking. The caller closes
+        near_fd, far_fd: descriptors that read and write one whole frame at a time. The relay makes them non-blocking, and the caller closes
             them.
         forward: the path from `near_fd` to `far_fd`.
         backward: the path from `far_fd` to `near_fd`.
@@ -49,7 +49,8 @@ class Relay:
         self._far_fd = far_fd
         self._forward = Direction(forward)
         self._backward = Direction(backward)
-        # (due, serial number, descriptor, frame, log of its direction, index). If due times are equal, the serial number keeps the order.
+        # (due, serial number, descriptor, frame, log of its direction, index). The serial number keeps the order of frames with equal due
+        # times.
         self._due: list[tuple[int, int, int, bytes, PathLog, int]] = []
         self._serial = 0
 
@@ -96,7 +97,7 @@ class Relay:
             raise errors[0]
 
     def run(self, stop_fd: int) -> None:
-        """Relay frames until `stop_fd` is readable. Frames that are still in the path at that time are dropped.
+        """Relay frames until `stop_fd` is readable. Then drop the frames that are still in the path.
 
         Raises:
             OSError: an interface was removed.

@@ -31,10 +31,7 @@ class TcpHead(NamedTuple):
 
     @property
     def occupied(self) -> int:
-        """Return the length in sequence space (SEG.LEN of RFC 9293).
-
-        It is the payload bytes, plus 1 each for SYN and FIN.
-        """
+        """Return the length in sequence space (SEG.LEN of RFC 9293): the payload bytes, plus 1 each for SYN and FIN."""
         return self.payload_bytes + bool(self.flags & SYN) + bool(self.flags & FIN)
 
 

@@ -1,9 +1,11 @@
 """Derives the true kind of each packet from the path's log, for a capture at the sender and for a capture at the receiver.
 
-The log contains the packets that entered the path and the copies that left it, each in order. A capture at the sender contains the packets
-that entered. A capture at the receiver contains the copies that left. `match` pairs these packets with the rows of a capture, and raises an
-error if the packets differ. PAWS also decides whether a retransmit was needed (RFC 7323, 5.3). If an original arrives after a retransmit of
-earlier data, PAWS discards the original, because its timestamp is older. This module applies PAWS to the log, too.
+The log contains the packets that entered the path, and the copies that left it, each in order. A capture at the sender contains the packets
+that entered, and a capture at the receiver contains the copies that left. `match` pairs these packets with the rows of a capture. It raises
+an error if the packets differ.
+
+PAWS also decides whether a retransmit was needed (RFC 7323, 5.3). An original can arrive after a retransmit of earlier data. PAWS then
+discards the original, because its timestamp is older. This module applies PAWS to the log, too.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ class Event:
     """One packet that entered or left the path.
 
     Attributes:
-        index: number of the packet among all that entered the path.
-        head: its header fields.
-        truth: its true kind; None for segments without sequence space (pure ACKs).
-        otherwise: a second verdict that is also correct at this capture point. A retransmit that arrives before its original counts as
+        index: number of the packet among all packets that entered the path.
+        head: header fields of the packet.
+        truth: true kind of the packet; None for segments without sequence space (pure ACKs).
+        otherwise: a second kind that is also correct at this capture point. A retransmit that arrives before its original counts as
             spurious. At the receiver, a retransmit of a lost tail shows no loss, so it counts as new.
     """
 
@@ -80,10 +82,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A packet that entered the path.
-
-    It has its stream (ports and SYN), its offset in the stream, and whether its first byte was sent before.
-    """
+    """A packet that entered the path: its stream (ports and SYN), its offset there, and whether its first byte was sent before."""
 
     index: int
     head: TcpHead
@@ -143,9 +142,9 @@ def at_receiver(log: PathLog, *, ethernet: bool = True) -> list[Event]:
 
 
 def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple[Event, dict[str, Any]]]:
-    """Pair the events with the rows of one direction of a capture. Each row has `seq` as on the wire, `payload_bytes`, `flags` and `ip_id`.
+    """Pair the events with the rows of one direction of a capture. The capture can end before the log of the path.
 
-    The capture may end before the path's log does.
+    Each row has `seq` as on the wire, `payload_bytes`, `flags` and `ip_id`.
 
     Raises:
         ValueError: a packet of the capture differs from the packet in the log.
@@ -165,10 +164,10 @@ def match(events: Sequence[Event], rows: Iterable[dict[str, Any]]) -> list[tuple
 
 
 def _accepted(log: PathLog, sent: Sequence[_Sent]) -> set[int]:
-    """Return the indices of the arrived packets, without those that PAWS discarded although the receiver lacked their bytes.
+    """Return the indices of the arrived packets that the receiver accepted.
 
-    PAWS discards packets with a timestamp older than TS.Recent. The receiver updates TS.Recent from a packet that contains RCV.NXT or ends
-    at RCV.NXT (Linux: `tcp_sequence`).
+    PAWS discards packets with a timestamp older than TS.Recent, even if the receiver lacks their bytes. The receiver updates TS.Recent from
+    a packet that contains RCV.NXT or ends at RCV.NXT (Linux: `tcp_sequence`).
     """
     by_index = {packet.index: packet for packet in sent}
     recent: dict[tuple[int, int, int], int] = {}

@@ -1,11 +1,11 @@
 """The rules of gVisor's netstack (`transport/tcp/snd.go`), expressed in the fields of Linux.
 
-Netstack's probe reports the sender's state after each received segment. Three rules differ from those of Linux:
+Netstack's probe reports the sender's state after each received segment. Three rules differ from the rules of Linux:
 
 - Nagle's algorithm delays a partial segment while *any* data is in flight, as RFC 896 says: `snd_sml` is the end of all sent data.
-- A segment waits until the whole segment fits the window. Segments are never deferred. So the first unsent segment counts as at most one
-  MSS.
-- Netstack compares `Outstanding` with the congestion window, so `Outstanding` is used as the number of packets in flight.
+- A segment waits until the window has room for the whole segment. Segments are never deferred. So the first unsent segment counts as at
+  most one MSS.
+- Netstack compares `Outstanding` with the congestion window. So `Outstanding` is used as the number of packets in flight.
 
 A zero-window probe carries a byte that is already acknowledged, so it is no retransmission.
 """
@@ -20,10 +20,7 @@ from tcptrace_lab.lab.other_stacks.truth import Sender
 from tcptrace_lab.text.numbers import NS_PER_MS, NS_PER_S
 
 TIMER_SHARE = 0.9
-"""A retransmission is a timeout if at least this share of the RTO has passed.
-
-An earlier retransmission is a tail loss probe (a choice).
-"""
+"""A retransmission is a timeout if at least this share of the RTO has passed. Otherwise, it is a tail loss probe (a choice)."""
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from random import Random
 
 LARGEST_BYTES, LASTS_S = 3_000_000, 2.5
-"""A bulk transfer has as many bytes as the path carries in `LASTS_S` seconds, but at most `LARGEST_BYTES`."""
+"""Limits of a bulk transfer. It has as many bytes as the path carries in `LASTS_S` seconds, but at most `LARGEST_BYTES`."""
 
 
 BUFFERS_BYTES = (8_192, 16_384, 32_768, 65_535)
@@ -40,14 +40,14 @@ class Script:
     Attributes:
         times: how often each end performs its steps.
         here, there: steps of the stack under test (the client), and of its Linux peer (the server).
-        nagle: whether the stack under test uses Nagle's algorithm.
-        send_buffer_bytes, receive_buffer_bytes: the buffers of the stack under test; 0: its default.
-        peer_buffer_bytes: the peer's receive buffer; 0: its default.
-        peer_delays_acks: the peer turns TCP_QUICKACK off after each read, so it never acknowledges a single segment at once.
-        peer_nagle: the peer uses Nagle's algorithm; else it has TCP_NODELAY.
-        peer_send_buffer_bytes: the peer's send buffer; 0: its default.
-        ack_delay_ms: the longest time for which the stack under test delays an ACK; 0: it delays none. Only smoltcp can be told.
-        timestamps: whether the stack under test sends the timestamp option. Only smoltcp can be told.
+        nagle: True if the stack under test uses Nagle's algorithm.
+        send_buffer_bytes, receive_buffer_bytes: buffer sizes of the stack under test; 0: its defaults.
+        peer_buffer_bytes: receive buffer of the peer; 0: its default.
+        peer_delays_acks: True if the peer turns TCP_QUICKACK off after each read, so that it never acknowledges a single segment at once.
+        peer_nagle: True if the peer uses Nagle's algorithm. Otherwise, it has TCP_NODELAY.
+        peer_send_buffer_bytes: send buffer of the peer; 0: its default.
+        ack_delay_ms: longest time for which the stack under test delays an ACK; 0: it delays none. Only smoltcp has this setting.
+        timestamps: True if the stack under test sends the timestamp option. Only smoltcp has this setting.
     """
 
     times: int
@@ -103,10 +103,7 @@ def _slow_peer(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _slow_reader(_rate_bps: int | None, chance: Random) -> Script:
-    """Return a transfer whose receiver, the stack under test, reads slowly.
-
-    It closes the window, so its Linux peer has to wait.
-    """
+    """Return a transfer whose receiver, the stack under test, reads slowly. It closes the window, so its Linux peer has to wait."""
     read, sleep_ms = chance.choice((16_384, 32_768)), chance.choice((50, 120))
     return Script(15, (Step(read=read, sleep_ms=sleep_ms),), (Step(write=read),), receive_buffer_bytes=32_768)
 
@@ -121,10 +118,7 @@ def _periodic(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _below_a_segment(_rate_bps: int | None, chance: Random) -> Script:
-    """Return a transfer with a send buffer smaller than a segment.
-
-    Each small segment waits for an ACK that the peer delays.
-    """
+    """Return a transfer with a send buffer that is smaller than a segment. Each small segment waits for an ACK that the peer delays."""
     size = chance.choice((4_096, 6_000))
     return Script(1, (Step(write=200_000),), send_buffer_bytes=size, peer_delays_acks=True)
 
@@ -142,7 +136,7 @@ def _peer_below_a_segment(_rate_bps: int | None, _chance: Random) -> Script:
 
 
 def with_every_setting(kind: str, script: Script, chance: Random) -> Script:
-    """Return the script with drawn settings for all that the kind leaves open. smoltcp has no default buffers."""
+    """Return the script with random values for all settings that the kind leaves open. smoltcp has no default buffers."""
     return replace(
         script,
         nagle=script.nagle if kind.endswith(("-nagle", "-nodelay")) else chance.random() < NAGLE_SHARE,
@@ -167,15 +161,12 @@ KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
     "periodic": _periodic,
     "delayed-acks": _below_a_segment,
 }
-"""The function that draws the script of each kind of transfer.
-
-The kind says what the stack under test does.
-"""
+"""Function that draws the script of each kind of transfer. The name of a kind says what the stack under test does."""
 SMOLTCP_KINDS: Mapping[str, Callable[[int | None, Random], Script]] = {
     **KINDS,
     "peer-two-writes": _peers_two_writes,
     "peer-delayed-acks": _peer_below_a_segment,
 }
-"""The kinds of smoltcp, whose ACK delay can be set: in two more, Linux waits for its ACKs."""
+"""Kinds of transfer by smoltcp. In two additional kinds, Linux waits for smoltcp's ACKs, whose delay can be set."""
 JUMBO_KINDS = frozenset({"delayed-acks", "peer-delayed-acks"})
 """Kinds of transfer that need large segments."""

@@ -2,17 +2,19 @@
 
 The program reports the sender's state after it has done all that was due. smoltcp differs from Linux in these rules:
 
-- The congestion window is in bytes. So `packets_out`, `snd_cwnd` and `ssthresh` are in bytes. Without
-  congestion control, the congestion window is endless.
-- A segment of any size leaves as soon as the windows have room for a byte. With Nagle's algorithm, and with data in flight, both windows
-  must have room for a full segment, unless less than that is unsent. So the first unsent segment counts as one byte, or as one MSS.
+- The congestion window is in bytes. So `packets_out`, `snd_cwnd` and `ssthresh` are in bytes. Without congestion control, the congestion
+  window is unlimited.
+- A segment of any size is sent as soon as both windows have room for one byte. Nagle's algorithm adds a condition while data is in flight:
+  both windows must have room for a full segment, unless less than that is unsent. So the first unsent segment counts as one byte, or as one
+  MSS.
 - Nagle's algorithm delays a partial segment while *any* data is in flight, as RFC 896 says: `snd_sml` is the end of all sent data. After
-  the close, nothing waits for it.
-- After a timeout, smoltcp sends everything again from SND.UNA. `flight_end` is where it is; `snd_nxt` stays the end of all that was sent.
+  the application has closed, no segment waits for Nagle's algorithm.
+- After a timeout, smoltcp sends everything again from SND.UNA. `flight_end` is the position that it has reached. `snd_nxt` stays the end of
+  all sent data.
 - SACK blocks of the receiver are not read. The third duplicate ACK sends one segment again, and the next ACK of new data ends the recovery.
   As in Linux without SACK, duplicate ACKs count as SACKed segments.
 
-A zero-window probe carries the next byte, but does not count as sent.
+A zero-window probe carries the next byte, but this byte does not count as sent.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from tcptrace_lab.lab.networks.tcp_headers import SYN
 from tcptrace_lab.lab.other_stacks.truth import Sender
 
 TIMEOUT, FAST_RETRANSMIT = "timeout", "fast-retransmit"
-"""Messages of smoltcp: why it sends data again."""
+"""Messages of smoltcp that say why it sends data again."""
 
 
 @dataclass(slots=True)
@@ -36,9 +38,9 @@ class SmoltcpSender(Sender):
 
     Attributes:
         flight_end: smoltcp's SND.NXT.
-        is_repairing: a segment was sent again by a fast retransmit, and no new data was acknowledged since.
-        timer_expired: the retransmission timer has expired, and nothing was sent since.
-        timed: end and departure time of the segment whose RTT is measured; smoltcp's own measurement has a resolution of 1 ms.
+        is_repairing: True from a fast retransmit until new data is acknowledged.
+        timer_expired: True from the expiry of the retransmission timer until a segment is sent.
+        timed: end and departure time of the segment whose RTT is measured. smoltcp's own measurement has a resolution of only 1 ms.
     """
 
     flight_end: int = field(init=False, default=0)
@@ -108,7 +110,7 @@ class SmoltcpSender(Sender):
             snd_sml=socket.snd_nxt,
             unsent_skb_bytes=needed_bytes,
             unsent_marks=(IS_LAST if unsent_bytes < socket.mss_cache else 0) | (HAS_FIN if is_shut else 0),
-            # the congestion window has no room as soon as the next segment does not fit
+            # The congestion window has no room if it cannot take the next segment.
             packets_out=in_flight_bytes + max(needed_bytes - 1, 0) + socket.sacked_out,
             ca_state=CA_LOSS if self.recovers_at is not None else CA_RECOVERY if self.is_repairing else 0,
         )

@@ -1,4 +1,4 @@
-"""The TCP stacks other than Linux, with what the lab has to know of each."""
+"""The TCP stacks other than Linux, with everything that the lab needs for each stack."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Stack:
     Attributes:
         name: prefix of the names of this stack's programs, families and transfer folders.
         part: the part of the corpus to which its transfers belong.
-        program: compiles the program if needed, and returns its path.
-        sender: makes a sender by the rules of this stack, with or without Nagle's algorithm.
+        program: compiles the program if needed, and returns the program's path.
+        sender: makes a sender with the rules of this stack, with or without Nagle's algorithm.
         controls: congestion controls that the stack supports.
-        kinds: the function that draws the script of each kind of transfer.
-        settings: draws the settings that the kind leaves open; None: the stack's defaults.
+        kinds: function that draws the script, for each kind of transfer.
+        settings: draws the settings that the kind leaves open; None: the stack's defaults are used.
     """
 
     name: str
@@ -50,4 +50,4 @@ STACKS = {
         Stack("smoltcp", HELD_BACK, build.smoltcp, SmoltcpSender, ("reno", "cubic", "none"), SMOLTCP_KINDS, with_every_setting),
     )
 }
-"""The stacks. smoltcp is held back: no rule of the engine is developed with it."""
+"""The stacks by name. No rule of the engine is developed with smoltcp, because it is held back."""

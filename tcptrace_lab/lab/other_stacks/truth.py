@@ -1,8 +1,8 @@
-"""Converts the records of a stack's program to events of the kernel's ledger, so that the gates are determined as for Linux.
+"""Converts the records of a stack's program to events of the kernel's ledger. Then the gates are determined as for Linux.
 
 A program records each sent and received segment, each action of its application, and the state of its sender after each change. Between two
-reports of the state, writes and sent segments change it. `gvisor_truth.py` and `smoltcp_truth.py` express the rules of each stack in the
-fields of Linux.
+reports, the state changes with each write and each sent segment. `gvisor_truth.py` and `smoltcp_truth.py` express the rules of each stack
+in the fields of Linux.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Sender:
     """State of the sender between two events, by the rules of one stack.
 
     Attributes:
-        nagle: whether Nagle's algorithm is on.
+        nagle: True if Nagle's algorithm is on.
         socket: state of the socket, as fields of an event.
-        touched_ns: when a segment was last received or sent.
-        recovers_at: after a timeout, the sequence number whose ACK ends the recovery.
-        written_to: end of the bytes that completed write calls have written.
+        touched_ns: time at which a segment was last received or sent.
+        recovers_at: after a timeout, the sequence number whose ACK ends the recovery; None at other times.
+        written_to: end of the bytes from completed write calls.
     """
 
     nagle: bool

@@ -21,7 +21,7 @@ FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throu
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
-    """Return our results for each run number, for the direction with more data. They come from the capture at the sender of these data.
+    """Return our results for each run number, for the direction with more data, from the capture at the sender of this data.
 
     Args:
         captures: the capture files of `client` and `server`.
@@ -63,10 +63,7 @@ def _figures_of_capture(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[
 
 
 def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the results for one TCP connection.
-
-    The lab's server may have opened the connection, as for FTP data connections without PASV.
-    """
+    """Return the results for one TCP connection. The server can have opened it, as it does for FTP data connections without PASV."""
     sender = max(SIDES, key=lambda side: row[f"{side}_unique_bytes"] or 0)
     first_ns, last_ns = row[f"{sender}_first_data_ts_ns"], row[f"{sender}_last_data_ts_ns"]
     data_duration_ns = None if first_ns is None or last_ns is None else last_ns - first_ns
@@ -81,10 +78,7 @@ def _connection(row: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str,
 
 
 def _flow(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the results for one UDP flow.
-
-    UDP has no flow or congestion control, so a flow has no ledger.
-    """
+    """Return the results for one UDP flow. It has no ledger, because UDP has neither flow control nor congestion control."""
     return {
         "sender_at": "client",
         "segments": row["client_datagrams"],

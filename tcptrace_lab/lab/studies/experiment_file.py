@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.studies.experiment_keys import Setting
 
 MAX_POINTS = 2_000
-"""Maximum number of points.
-
-A mistake in a sweep can create millions of points, and each takes at least 0.1 s.
-"""
+"""Maximum number of points. A mistake in a sweep can create millions of points, and each takes at least 0.1 s."""
 
 LARGEST_FILE_BYTES = 1 << 20
 
@@ -44,9 +41,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of the report. It plots a `measure` (in `MEASURES`) over the key `x`, with one line per combination of the other keys.
+    """A figure of the report: a `measure` (in `MEASURES`) over the key `x`, with one line for each combination of the other keys.
 
-    With `y`, it is a heat map.
+    With `y`, the figure is a heat map.
     """
 
     measure: str
@@ -58,16 +55,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of settings. `swept` names the keys that have several values in the experiment."""
+    """One combination of settings. `swept` lists the keys that have several values in the experiment."""
 
     settings: Mapping[str, Value]
     swept: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (`experiment_keys` has the types)
-        """Return the value of a key in base units, from the file or its default.
-
-        Return None if the key has neither.
-        """
+        """Return the value of a key in base units, from the file or its default; None if the key has neither."""
         value = self.settings.get(name)
         return KEYS[name].default if value is None else value.value
 
@@ -100,7 +94,7 @@ class Declared:
     def points(self) -> list[Point]:
         """Return every combination of settings once.
 
-        If a setting does not apply to a kind of transfer, its values create no further points of this kind.
+        A setting can be meaningless for some kinds of transfer. Then its values create no further points of these kinds.
         """
         found: dict[tuple[tuple[str, Setting], ...], Point] = {}
         for chosen in product(*self.sweep.values()):
@@ -318,7 +312,7 @@ class _Reader:
             raise self._unfit(declared, datagram, f"a datagram has at most {LARGEST_DATAGRAM:,} bytes", "")
 
     def _unfit(self, declared: Declared, name: str, what: str, remedy: str) -> UsageError:
-        """Return an error about a key. The error names the place where the file sets the key: the short form, the sweep or the settings."""
+        """Return an error about a key. It names the place where the file sets the key: the short form, the sweep or the settings."""
         words = tuple(name.split("."))
         places = [(_SHORT, _SWEEP, *words), (_SHORT, *words)] if declared.is_short else []
         places += [(_SWEEP, *words), words, words[:1]]
@@ -338,10 +332,7 @@ def _toml_text(raw: Any) -> str:  # noqa: ANN401
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (table or key, line number of its first occurrence).
-
-    Multi-line strings in the file can make a line number wrong.
-    """
+    """Yield each table or key, and the line number of its first occurrence. Multi-line strings in the file can make a number wrong."""
     seen: set[tuple[str, ...]] = set()
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):

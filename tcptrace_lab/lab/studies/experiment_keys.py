@@ -1,7 +1,7 @@
 """The keys of an experiment file: type, bounds, default and meaning of each. `experiment_file` validates files against them.
 
-A file has the tables `path`, `hosts`, `transfer`, `sockets` and `run`. `sweep` lists several values for some keys; every combination of
-values is a point. `short` overrides keys for the short form. `figure` tables define the figures of the report.
+A file has the tables `path`, `hosts`, `transfer`, `sockets` and `run`. The table `sweep` lists several values for some keys, and every
+combination of these values is a point. The table `short` overrides keys for the short form. `figure` tables define the report's figures.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Key:
         name: `table.key`.
         type: type of its value.
         meaning: one line of explanation.
-        default: value if the file has none; None: not set, or required by the kind of transfer.
-        least, most: bounds of numbers, in bytes, ns, bits per second or without unit.
+        default: value if the file has none. None: the key is not set, or the kind of transfer requires it.
+        least, most: bounds of numbers, in bytes, ns, bits per second, or without unit.
         choices: allowed words.
-        kinds: kinds of transfers that the key applies to; empty: all.
+        kinds: kinds of transfers to which the key applies; empty: all kinds.
     """
 
     name: str
@@ -221,10 +221,7 @@ SHAPING = ("path.delay", "path.rate", "path.queue", "path.loss", "path.loss_back
 """Keys that need a medium with the relay."""
 
 LARGEST_MTU = {"tap": 65_521}
-"""The largest MTU of a medium.
-
-Linux drivers/net/tun.c: the frame of a TAP interface also contains an Ethernet header.
-"""
+"""Largest MTU of a medium. The frame of a TAP interface also contains an Ethernet header (Linux, drivers/net/tun.c)."""
 
 MEASURES: Mapping[str, tuple[str, str, str]] = {
     "throughput": ("throughput_bps", "rate", "payload received, per time from the first write to the last read"),
@@ -236,7 +233,4 @@ MEASURES: Mapping[str, tuple[str, str, str]] = {
     "cpu": ("cpu_ns", "duration", "processor time of the thread that writes"),
     "segments": ("segments", "ratio", "segments or datagrams with data in the capture at the sender"),
 }
-"""The measures by their names in a file.
-
-A value is (column of the results, kind of number (`numbers.formatted`), meaning).
-"""
+"""Measures by their names in a file. The values are: column of the results, kind of number (`numbers.formatted`), and meaning."""

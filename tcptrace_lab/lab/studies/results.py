@@ -1,7 +1,4 @@
-"""The results of an experiment.
-
-They are a table with one row per transfer, and a document with the mean and 95% confidence interval of each point.
-"""
+"""The results of an experiment: a table with one row per transfer, and a document with mean and 95% confidence interval of each point."""
 
 from __future__ import annotations
 
@@ -118,9 +115,9 @@ def _figure(figure: Any) -> dict[str, Any]:  # noqa: ANN401  (document.Figure, w
 
 
 def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
-    """Return the results of one point: means over its transfers.
+    """Return the results of one point: means over its transfers, each with half the width of its confidence interval.
 
-    Each mean comes with half the width of its confidence interval (null below three transfers).
+    This half is null if there are fewer than three transfers.
     """
     good = rows.filter(pl.col("failure").is_null())
     measures = {name: found for name, (values, _, _) in MEASURES.items() if (found := _measure(good[values]))}

@@ -1,9 +1,9 @@
 """Performs a declared experiment.
 
-It groups the points by network, captures each transfer at both hosts, samples TCP_INFO, and analyzes the captures. Points that use the same
-network are in the same captures. Each repetition performs all points once, so that changes on the machine affect all points equally. Each
-transfer is described three times independently: by its applications (`transfer_kinds`), by the kernel (`samples`) and by our analysis of
-the captures (`capture_figures`).
+The points are grouped by network. Each transfer is captured at both hosts, TCP_INFO is sampled, and the captures are analyzed. Points with
+one network are in the same captures. Each repetition performs all points once, so that changes on the machine affect all points equally.
+Each transfer is described three times, independently: by its applications (`transfer_kinds`), by the kernel (`samples`) and by our analysis
+of the captures (`capture_figures`).
 """
 
 from __future__ import annotations
@@ -49,10 +49,7 @@ FILTER = "tcp or udp"
 VANTAGES = ("client", "server")
 MARK_PATIENCE_S = 2.0
 UNDISTURBED_PACKETS = 3
-"""Number of first packets (handshake and first data) that have no random fates.
-
-A lost SYN costs a second and shows nothing about a transfer.
-"""
+"""Number of packets at the start (handshake and first data) without random fates. A lost SYN costs a second and shows nothing else."""
 
 Progress = "Callable[[str, float | None], None]"
 
@@ -138,7 +135,7 @@ def _repetitions(points: list[Point]) -> int:
 
 
 def _grouped(points: list[Point]) -> list[list[int]]:
-    """Return groups of indexes of points. The points of a group share a network and its captures."""
+    """Return groups of indexes of points. All points of a group use one network and its captures."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for index, point in enumerate(points):
         shared = tuple(point[name] for name in _SHARED)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ELSEWHERE = ("/usr/sbin", "/usr/lib/postgresql/15/bin", "/usr/libexec")
-"""Folders in which Debian installs servers. A user's PATH may lack them."""
+"""Folders in which Debian installs servers, and that are possibly not in a user's PATH."""
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), *ELSEWHERE))
 PORT = 8_000
 FILE = "file.bin"
@@ -24,17 +24,17 @@ _OF_THE_SHELL = frozenset({"for"})
 class Program:
     """A server and a client.
 
-    Commands are run by a shell; `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
+    A shell runs the commands. The placeholders `{address}`, `{port}`, `{folder}`, `{file}`, `{python}` and `{here}` are filled in.
 
     Attributes:
-        family: the software that sends. Programs of one family count as one source.
-        server: listens at the address and port, in the foreground.
-        client: works for one to five seconds, and is stopped if it takes longer.
-        packages: Debian packages that contain the needed programs.
-        file_bytes: size of a file of random bytes. Server and client find it at `{file}`.
+        family: the software that sends. All programs of a family count as one source.
+        server: command that listens at the address and port, in the foreground.
+        client: command that works for one to five seconds. If it takes longer, it is stopped.
+        packages: Debian packages with the needed programs.
+        file_bytes: size of a file of random bytes, which server and client find at `{file}`.
         files: names and texts of further files in the folder.
-        prepare: a command run before the server starts, for example to make a database.
-        before: a command run on the server's host when the server listens, before the capture starts.
+        prepare: command that runs before the server starts, for example to make a database.
+        before: command that runs on the server's host when the server listens, before the capture starts.
         needs: programs that the commands call, in addition to the first word of each command.
     """
 
@@ -56,7 +56,7 @@ class Program:
 
 
 def filled(text: str, folder: Path, address: str, port: int = PORT) -> str:
-    """Fill in the placeholders of a command or a file's text. Other braces are kept."""
+    """Fill in the placeholders of a command or of a file's text. Other braces stay."""
     words = {
         "address": address,
         "port": str(port),

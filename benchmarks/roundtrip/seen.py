@@ -23,9 +23,9 @@ would leave exactly the same capture, so `seen` changes the cause of the wait:
   more room then, so this part applies only to senders that can be Linux.
 - **Slow lines that no two segments show.** The transmission time of a segment is visible if another segment follows at once. If single
   messages go to and fro, no segment follows another at once. A host that takes longer for more bytes then leaves the same capture, so the
-  time beyond that of a SYN counts as the host's. A segment that follows less than a full segment with PSH shows nothing either, because the program possibly
-  wrote it later. A FIN that follows at once counts only if a round trip, or a message and its answer, shows the same time. Otherwise the
-  program possibly closed later.
+  time beyond that of a SYN counts as the host's. A segment that follows less than a full segment with PSH shows nothing either, because the
+  program possibly wrote it later. A FIN that follows at once counts only if a round trip, or a message and its answer, shows the same time.
+  Otherwise the program possibly closed later.
 """
 
 from __future__ import annotations

@@ -79,10 +79,10 @@ SLOW = {
     "view/test_two.py",
     "wire/test_links.py",
 }
-"""Test files that `make check` does not run, because each takes 5 s of CPU time or more.
+"""Test files that `make check` does not run, because each takes at least 5 s of CPU time.
 
-Four slow files are not in this list, because changed words or verdicts often break them (`cli/test_commands.py`, `cli/test_answer.py`,
-`ledger/test_ledger.py`, `report/test_plotted_values.py`).
+Four slow files are not in this list, because changed words or verdicts often break them: `cli/test_commands.py`, `cli/test_answer.py`,
+`ledger/test_ledger.py` and `report/test_plotted_values.py`.
 """
 
 settings.register_profile("without-deadline", deadline=None)  # on a busy machine, a Hypothesis example can take any time

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CAPTURES = 10
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-"""Dask leaves open sockets to the garbage collector, so the filter is needed."""
+"""Dask leaves open sockets to the garbage collector, which causes these warnings."""
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuF
 """The hash of this version, which the registry publishes as `dist.integrity`."""
 
 MAX_BYTES = 20_000_000
-"""Maximum size of the download; the tarball has 3 MB."""
+"""Maximum size of the download in bytes. The tarball has 3 MB."""
 
 PLACE = Path(__file__).parents[2] / ".ci" / "cache" / f"axe-core-{VERSION}.min.js"
 """The script is stored inside the checkout, and git ignores it."""

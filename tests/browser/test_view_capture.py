@@ -48,9 +48,9 @@ SAID = """() => {
     const button = document.querySelector('#list td .copy');
     new MutationObserver(() => window.said.push(button.textContent)).observe(button, {childList: true});
 }"""
-"""Records each text that the copy button shows.
+"""Records each text that the copy button shows after copying.
 
-The text after copying is shown for only two seconds, so a test on a busy machine could miss it.
+The button shows this text for only two seconds, so a test on a busy machine could miss it.
 """
 
 DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#figures .plot.js-plotly-plot')"
@@ -191,7 +191,7 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
     const [whole, part] = [lane.getBoundingClientRect(), bar.getBoundingClientRect()];
     return [(part.left - whole.left) / whole.width, (part.right - whole.left) / whole.width, getComputedStyle(bar).backgroundColor];
 })"""
-"""Returns, for each row, where its bar begins and ends (as shares of the column's width), and the colour of the bar."""
+"""Returns three values for each row: begin and end of its bar as shares of the column's width, and the colour of the bar."""
 
 
 @pytest.mark.parametrize("zoom_s", [None, (0.04, 0.1)], ids=["whole capture", "zoomed"])
@@ -263,7 +263,7 @@ MILLION = """async () => {
     });
     new Sheet({holder, label: 'A million rows', columns: [{name: 'number', label: 'number', kind: 'integer'}], rows});
 }"""
-"""Shows a table with a height of 30 million pixels. Each row shows its number.
+"""Shows a table with a height of 30 million pixels, whose rows show their numbers.
 
 A browser cannot scroll an element of this height.
 """

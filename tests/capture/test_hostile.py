@@ -58,9 +58,9 @@ BIG_ENDIAN_MARK = b"\x1a\x2b\x3c\x4d"
 SMALLEST_BLOCK_BYTES = 12
 XZ_MAGIC = b"\xfd7zXZ\0"
 LOOK_AHEAD_BYTES = 20
-"""Number of bytes that a decoder may need before it returns another symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
+"""Number of input bytes that a decoder possibly needs before it returns another symbol (LZMA_REQUIRED_INPUT_MAX of the LZMA SDK)."""
 NUMBERED_BLOCKS = {2, 3, 6, 0x0BAD, 0x4000_0BAD}
-"""Blocks that are frames to Wireshark: obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4, appendix A), and custom blocks."""
+"""Blocks that Wireshark counts as frames: obsolete, simple and enhanced packet blocks (pcapng, 4.3, 4.4, appendix A), and custom blocks."""
 
 RELAXED = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -188,7 +188,7 @@ def test_prefix_of_a_real_capture_gives_the_rows_before_the_cut(folder: Path, na
 
 
 FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), min_size=1, max_size=12)
-"""Pairs of an offset (modulo the length of the data) and a value that is XORed to the byte there."""
+"""Lists of pairs. A pair has an offset, modulo the length of the data, and a value that is XORed to the byte at this offset."""
 
 
 def flipped(data: bytes, flips: list[tuple[int, int]]) -> bytes:

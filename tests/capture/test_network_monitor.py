@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 ORIGINAL = ROOT / "captures" / "ethernet-reordering.pcapng"
 
 ETHERNET, WIFI, TUNNEL, EVENT, INFORMATION = 1, 6, 7, 0xFFE0, 0xFFFB
-"""Network types of records. The first three are types of packets, the last two of records that Network Monitor adds."""
+"""Network types of records. The first three are link types, and Network Monitor itself adds records of the last two types."""
 
 HEADER_BYTES, RECORD = 128, struct.Struct("<QII")
-"""Size of the file header, and the header of a record: time since the start in µs, length, and captured length."""
+"""Size of the file header in bytes, and the format of a record header: time since the start (µs), length, captured length."""
 
 MAC_BYTES, LLC = 14, bytes.fromhex("aaaa03000000")
 RADIO = struct.pack("<BHIIIIiBQ", 2, 32, 0, 0, 0, 0, 0, 0, 0)
@@ -93,7 +93,7 @@ def write(path: Path, packets: list[Packet]) -> Path:
 
 
 INFO = Packet(0, INFORMATION, struct.pack("<HI", 1, 0) + bytes(40))
-"""A record with the adapters, which Network Monitor 3 writes before the first packet."""
+"""A record about the adapters, which Network Monitor 3 writes before the first packet."""
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SENTENCE = re.compile(r"(?P<what>[^:;]+(?:\(.*\))?)[:;] (?P<done>[^:;]+)")
 DONE = re.compile(r"(is|are) (not )?analyzed|was read|was given up|was closed|is taken|were? left out|read as|carried into|ignored")
-"""Each reported problem says what was done with the bytes concerned."""
+"""Matches the part of a sentence that says what was done with the bytes."""
 
 
 def names() -> list[str]:

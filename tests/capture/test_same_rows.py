@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 every_capture = pytest.mark.parametrize("name", sorted(path.name for path in CAPTURES.glob("*.pcap*")))
 
 FEW = settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-"""Few examples per capture, because all captures are tried; `test_hostile` tries many examples on a few captures."""
+"""Settings for few examples per capture, because all captures are tried. `test_hostile` tries many examples on a few captures."""
 
 HEADER_BYTES, RECORD_BYTES = 24, 16
 

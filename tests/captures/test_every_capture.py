@@ -70,7 +70,7 @@ OTHERWISE: Mapping[str, Otherwise] = {
     "the-tcpdump-group-tcpdump__sflow_expanded.pcap": Otherwise(SAMPLED, 1, 0, 0),
     "zeek-zeek__smtp.pcap": Otherwise(QUOTED, 125, 118, 6),
 }
-"""Maps files of the index to those counts of tcptrace-lab that differ from the index."""
+"""Maps a file of the index to the counts of tcptrace-lab, if these differ from the index."""
 
 
 @needs.shared_captures

@@ -21,7 +21,7 @@ from tests.support.terminals import on_terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-"""Time limit of `--help`, as the design promises."""
+"""Time limit of `--help` in seconds, as the design promises."""
 
 COLUMNS = 80
 

@@ -28,9 +28,9 @@ NAGLE = """
     1.1001 N > T  P. 101:201  ack 1
     1.1201 T > N  P. 1:51     ack 201
 """
-"""A second connection, in which the client's second write waits 60.1 of 120.1 ms for a delayed ACK.
+"""A second connection, in which the client's second write waits 60.1 ms for a delayed ACK.
 
-The wait takes half of the direction's life, so the finding is severe.
+The direction lives for 120.1 ms. The wait takes half of this time, so the finding is severe.
 """
 
 

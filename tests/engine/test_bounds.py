@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CAPTURES = sorted(path for path in ROOT.joinpath("captures").iterdir() if ".pcap" in path.name)
 LINES_OF_WHOLE_NS = needs.SHARED / "zeek-zeek__206_example_c.pcap"
-"""In this capture, the bottleneck carries a full segment in a whole number of nanoseconds.
+"""A capture whose bottleneck carries a full segment in a whole number of nanoseconds.
 
 If the last bit of the quotient were wrong, the truncated time would be 1 ns less.
 """
@@ -37,7 +37,7 @@ FAR = 10**12
 FOLLOWED = 131_072
 """Number of connections, and of flows, that the engine tracks at a time (`MAX_LIVE`)."""
 FEW = 16_384
-"""From this number of tracked connections on, the engine closes those that have ended (`FEW`)."""
+"""If the engine tracks at least this number of connections, it closes those that have ended (`FEW`)."""
 
 
 def said(analysis: Analysis) -> tuple[dict[str, Any], dict[str, Any]]:

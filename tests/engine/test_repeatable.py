@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIED = costs.MOST + 10
-"""Number of connections with equal costs. It is higher than the number of findings that are reported."""
+"""Number of connections with equal costs. It is higher than the maximum number of findings in a report."""
 
 
 @pytest.fixture(scope="module")

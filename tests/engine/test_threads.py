@@ -15,9 +15,9 @@ from tests.support.places import CAPTURES, ROOT
 STREAM = ROOT / "benchmarks" / "traffic" / "stream.py"
 
 MANY = {"short": 30_000, "syns": 135_000}
-"""The numbers of connections that end (`short`) and that do not (`syns`).
+"""The numbers of connections that end (`short`) and of connections that do not (`syns`).
 
-Both numbers are higher than the number of connections that the engine tracks before it closes some.
+The engine tracks fewer connections at a time, so it has to close some of them.
 """
 
 

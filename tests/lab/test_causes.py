@@ -33,7 +33,7 @@ SHORT = [
 """The transfers that the tests make: one of most kinds, two whose cause changes, and three with parallel connections."""
 
 ATTEMPTS = 3
-"""Attempts per transfer. More than one is needed because a busy machine may delay packets, and this delay counts as network."""
+"""Number of attempts per transfer. A busy machine possibly delays packets, and such a delay counts as network."""
 
 
 def test_there_are_at_least_sixty_transfers_and_ten_change_under_way() -> None:

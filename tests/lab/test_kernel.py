@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = [(name, 1) for name in TRIALS] + [("loss", 2), ("everything", 2), ("everything-two-way", 2)]
-"""Pairs of an experiment and its seed."""
+"""Pairs of the name of an experiment and its seed."""
 
 MIN_RTT_SHARE, MIN_RTT_US = 0.03, 50
-"""The smallest RTT may differ from the kernel's by 3% or 50 µs."""
+"""Allowed difference between the smallest RTT of the capture and that of the kernel: 3% or 50 µs."""
 
 TIMESTAMP_US = 1_000
-"""A tick of the kernel's timestamp clock.
+"""One tick of the kernel's timestamp clock in microseconds.
 
-If an ACK covers a retransmission, the kernel takes the RTT from the echo, in whole ticks, so the RTT may be up to one tick too short.
+If an ACK covers a retransmission, the kernel computes the RTT from the echoed timestamp, in whole ticks. So the RTT can be up to one tick
+too short.
 """
 
 

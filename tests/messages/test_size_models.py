@@ -31,13 +31,13 @@ ETHERNET = [(4 * K + 1, 4 * K + 1459), *((4 * K + (2 * n + 1) * 1460 + 1, 4 * K 
 """Ranges of message sizes that stall over Ethernet, according to the published formula."""
 
 SWEEPS = 8
-"""Maximum number of sweeps by this kernel until one stalls.
+"""Maximum number of sweeps that this kernel makes until one stalls.
 
-In some connections, the receiver acknowledges every segment at once, and nothing stalls.
+In some connections, the receiver acknowledges every segment at once, so nothing stalls.
 """
 
 STEP = 330
-"""The difference (bytes) between consecutive message sizes."""
+"""Difference between consecutive message sizes, in bytes."""
 
 
 def simulated(folder: Path, sizes: Sequence[int], *options: str) -> Analysis:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUFFER_BYTES, MSS_BYTES = 16_384, 9148
-"""The buffer and the MSS of Liu et al. over ATM."""
+"""The buffer and the MSS of Liu et al.'s measurement over ATM."""
 
 CAPTURES = 6
 SIZES = list(range(150, 30_000, 330))

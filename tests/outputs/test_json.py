@@ -59,7 +59,7 @@ def test_the_schema_is_a_schema(published: dict[str, Any]) -> None:
 
 
 OPEN = {"/$defs/statistics", "/$defs/direction/properties/ledger_s"}
-"""Objects with many values of one kind. The schema fixes their keys by a list and by the number of keys."""
+"""Objects with many values of one kind. The schema fixes their keys by a list of names and by the number of keys."""
 
 
 def test_every_object_of_the_schema_names_all_its_keys_and_admits_no_other(published: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIELD = re.compile(r"     (?P<label>\S.{0,17}?): *(?P<value>\S+) (?P<unit>bytes|pkts|times|segs|secs|ms|Bps|) *(?=     |$)")
-"""One value of one direction in the listing: label, value and unit, with the spaces that tcptrace prints."""
+"""Matches one value of one direction in the listing: label, value and unit, with the spaces that tcptrace prints."""
 
 ONLY_THEIRS = re.compile(
     r"\d+ arg|Ostermann's|elapsed wallclock|\t  (?:For the following|multiply-|considered|of a segment)|       \*\*|no traced"

@@ -32,7 +32,7 @@ MARKS = "dot|diamond|box|plus|[udlrhv]arrow|[udlrhv]tick"
 COLOURS = "white|green|red|blue|yellow|purple|orange|magenta|pink"
 TIME = r"-?\d+\.\d{6}"
 COMMAND = re.compile(rf"(?:{COLOURS}|go|line {TIME} -?\d+ {TIME} -?\d+|(?:{MARKS}|(?P<text>[ablr]text)) {TIME} -?\d+(?: (?:{COLOURS}))?)")
-"""The commands of xplot that tcptrace uses. The line after a text command is its text."""
+"""Matches a command of xplot that tcptrace uses. After a text command, the text is on the next line."""
 
 
 def _drawn(capture: Path, folder: Path) -> Path:
@@ -134,7 +134,10 @@ def _flights_differ(ours: Points, theirs: Points) -> bool:
 
 
 CURVES: Mapping[str, Callable[[Points, Points], bool]] = {"tput": _rates_differ, "rtt": _round_trips_differ, "owin": _flights_differ}
-"""For each graph, the function that returns whether the points differ by more than tcptrace's known deviations."""
+"""For each graph, a function that compares its points.
+
+It returns whether they differ by more than tcptrace's known deviations.
+"""
 
 UNSEEN = {"zeek-zeek__mixed-vlan-mpls.pcap"}
 """Captures in which tcptrace does not see the first connection."""

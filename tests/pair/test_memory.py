@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 SEGMENTS = 120_000
 """Number of segments in each capture.
 
-With this number, half a kB per segment is more than the variation between runs. All segments fit in memory.
+With this number, half a kB per segment is more than the variation between runs. All segments still fit in memory.
 """
 
 PROMISED_BYTES = 1_050_000_000 / MAX_PACKETS
-"""The memory limit of `analyze --pair` (bytes), divided by the maximum number of segments in a capture.
+"""The promised memory of `analyze --pair` per segment, in bytes, at the maximum number of segments.
 
-The limit includes the analyses of both captures, so the pairing alone needs far less.
+The promise includes the analyses of both captures, so the pairing alone needs far less.
 """
 
 DATA_BYTES, HEADERS_BYTES, WAY_US = 1_000, 54, 5_000
@@ -48,8 +48,8 @@ with open("/proc/self/status", encoding="ascii") as status:
 """
 """A program that prints its maximum resident memory.
 
-`getrusage` would not do: after a fork, a child may report the memory of its parent. Like the console script, the program limits memory
-before it loads a library. Without the limit, pages that one step freed would stay in memory during the next step.
+It does not use `getrusage`, because a child can report the memory of its parent after a fork. Like the console script, the program limits
+memory before it loads a library. Without the limit, pages that one step freed would stay in memory during the next step.
 """
 
 

@@ -34,7 +34,7 @@ HANDSHAKE = """
     0.010 10ms S > C S. 0:0(0) ack 1 win 65160 <mss 1460, sackOK, wscale 7>
     0.020 10ms C > S .  1:1 ack 1 win 502
 """
-"""The path takes 10 ms in each direction."""
+"""A handshake over a path that takes 10 ms in each direction."""
 
 NAT = "host C 203.0.113.9:61000 isn 1000\nhost S 198.51.100.7:80 isn 5000\n"
 

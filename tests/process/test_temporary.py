@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LITTLE_BYTES = 2_000
-"""A limit on file sizes (bytes). The lock file of a folder fits, a capture does not."""
+"""A limit on file sizes in bytes. The lock file of a folder is smaller, and a capture is larger."""
 
 MAKES_ONE = """
 from pathlib import Path

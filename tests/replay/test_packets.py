@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 OURS = "tcp[tcpflags] & tcp-rst == 0"
-"""A filter that excludes RSTs. The receiving kernel has no such connections, so it answers with RSTs."""
+"""A filter that excludes RSTs. The receiving kernel does not know these connections, so it answers with RSTs."""
 
 
 def replayed(path: Path, out: Path, speed: float = 1.0, loops: int = 1, mtu: int = 9_188) -> Sent:

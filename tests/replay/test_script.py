@@ -52,7 +52,7 @@ REMEDIES = {
 """For each kind of stall, one capture and the option that fixes it, according to `captures/README.md`."""
 
 ATTEMPTS = 3
-"""Attempts per test. A busy machine may delay packets."""
+"""Number of attempts per test, because a busy machine possibly delays packets."""
 
 
 @functools.cache
@@ -421,9 +421,10 @@ def test_the_packetdrill_script_has_the_wait(name: str) -> None:
 
 
 PLAYED = [name for name in REMEDIES if name != "ethernet-small-send-buffer.pcapng"]
-"""In the omitted capture, the sender makes a hundred calls at intervals that must be exact to the millisecond.
+"""The captures whose scripts the tests play.
 
-On a busy machine, the player in Python is not exact enough.
+In the omitted capture, the sender makes a hundred calls at intervals that must be exact to the millisecond. On a busy machine, the player
+in Python is not exact enough.
 """
 
 

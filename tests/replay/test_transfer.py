@@ -63,7 +63,7 @@ STALLS = {
 """For each capture, its family of causes (`side_by_side.FAMILIES`), according to `captures/README.md`."""
 
 ATTEMPTS = 3
-"""Attempts per test. A busy machine may delay packets."""
+"""Number of attempts per test, because a busy machine possibly delays packets."""
 
 
 @pytest.mark.live

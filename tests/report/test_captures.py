@@ -54,7 +54,7 @@ def test_figures_add_up_to_the_table(capture: Path) -> None:
 
 
 SMALL_PAGE_BYTES = 700_000
-"""Maximum size (bytes) of the report of a small capture. Compressed Plotly is three quarters of the report."""
+"""Maximum size of the report of a small capture, in bytes. Compressed Plotly is three quarters of the report."""
 
 
 @pytest.mark.parametrize("name", ["ethernet-random-loss", "ethernet-reordering-at-server", "ethernet-short-connections"])

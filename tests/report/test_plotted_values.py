@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 US = 1e-6
-"""Tolerance of plotted times (s). The timestamps of the captures have a resolution of 1 µs."""
+"""Tolerance of plotted times in seconds. The timestamps of the captures have a resolution of 1 µs."""
 
 FIELDS = (
     *("frame.number", "frame.time_epoch", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.window_size", "tcp.ack", "tcp.options.sack_le"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 
 UNKNOWN_FLOW: dict[str, Any] = {column.name: 0 if column.dtype == "Int64" and not column.limits else None for column in schema.FLOWS}
-"""A row of a UDP flow. Its values are all 0 or unknown."""
+"""The row of a UDP flow whose values are all 0 or unknown."""
 
 
 def flows(*changes: dict[str, Any]) -> pl.LazyFrame:

@@ -32,10 +32,10 @@ NOT_RUN = {
     "tcptrace-lab view ": "serves until Ctrl-C; tests/view and tests/browser run it",
     "lab run": "needs root; tests/lab runs it",
 }
-"""Parts of commands that the tests do not run, each with the reason. These commands are only parsed."""
+"""Parts of commands, each with a reason. A command with such a part is parsed, but the tests do not run it."""
 
 MADE_ELSEWHERE = {"docs/findings.md"}
-"""Generated pages. `make docs` runs their commands (`docs/pages.py`)."""
+"""Generated pages. `make docs` has already run their commands (`docs/pages.py`)."""
 
 EXIT_CODES = {"--fail-on": {0, 1}, "--baseline": {0, 1}, "verify": {0, 5}}
 """The allowed exit codes of commands that contain these words.
@@ -61,7 +61,7 @@ FILES = {
     "server.pcap": "ethernet-nagle-on-at-server",
     "at-server.pcap": "ethernet-nagle-on-at-server",
 }
-"""For each file that an example names, the capture in `captures/` that the test uses."""
+"""Maps a file that an example names to the capture in `captures/` that the test uses."""
 
 
 class Line(NamedTuple):

@@ -20,7 +20,7 @@ MAX_FILES = 20
 """Maximum number of files in a source folder, without subfolders and pictures."""
 
 DATA = ("captures", "rust/fuzz/seeds", "tests/golden", "tests/data")
-"""Folders of captures and expected results. These folders and their subfolders may have any number of files."""
+"""Folders of captures and expected results. They and their subfolders can have any number of files."""
 
 PICTURES = {".png", ".svg"}
 

@@ -28,7 +28,7 @@ FILES = {
     "simulate --truth": "truth",
     "lab run": "experiment",
 }
-"""The file names of schemas that differ from the command's name."""
+"""Maps the name of a document to the file name of its schema, if the names differ."""
 PLACES = {
     "DIRECTION": ("connections[].client_to_server", "connections[].server_to_client"),
     "END": ("client", "server"),

@@ -21,9 +21,9 @@ SEEDS = range(1000, 1060)
 """Random seeds of the test. The benchmark uses others."""
 
 MIN_RIGHT = 0.8
-"""Minimum share of all directions whose verdict is right.
+"""Minimum share of directions whose verdict is right.
 
-The benchmark's table explains the wrong verdicts.
+The table of the benchmark explains the wrong verdicts.
 """
 
 

@@ -13,7 +13,7 @@ KIB = 1024
 MS = 1_000_000
 SUNOS = STACKS["sunos4"]
 TAXI = Link(100_000_000, 20_000, "atm")
-"""A link at 100 Mb/s, the rate of the ATM adapters in the papers."""
+"""A link with the rate of the ATM adapters in the papers, 100 Mb/s."""
 
 
 def exchange(size: int, **host: object) -> Run:
@@ -289,7 +289,8 @@ KERNEL_WAITS = [[100, 100], [100, 100, 100], [2000, 100, 100], [300, 700, 100], 
 KERNEL_GOES = [[988, 100], [1500, 100], [100, 988, 100], [100, 1500], [100, 500, 500], [988, 988, 100], [988, 100, 100], [100, 1900]]
 """Sizes of the writes before each read of an answer, measured on a 6.18 kernel over loopback with an MSS of 988.
 
-`KERNEL_WAITS`: each exchange after the first takes 44 ms. `KERNEL_GOES`: no exchange waits, because the ACK arrives before the next write.
+With the writes in `KERNEL_WAITS`, each exchange after the first takes 44 ms. With those in `KERNEL_GOES`, no exchange waits, because the
+ACK arrives before the next write.
 """
 
 

@@ -200,16 +200,16 @@ def test_udp_flows_in_json(path: Path) -> None:
 
 
 TUNNELS = {"vxlan", "geneve", "gtp", "teredo", "ayiya"}
-"""Tunnel protocols over UDP, as tshark names them. The outer datagram of a tunnelled packet is not a row."""
+"""Tunnel protocols over UDP, as tshark names them. The outer datagram of a tunnelled packet has no row."""
 
 NO_LENGTH = {"zeek-zeek__cisco-fabric-path.pcap": 8}
-"""Number of datagrams whose length tshark reports wrongly.
+"""For each capture, the number of datagrams whose length tshark reports wrongly.
 
 tshark takes the last four bytes of the inner frame for a checksum.
 """
 
 NO_STREAM = ""
-"""tshark prints no stream number for datagrams inside FabricPath."""
+"""The stream number of datagrams inside FabricPath, for which tshark prints none."""
 
 TIME_CARRIED = {"the-tcpdump-group-tcpdump__timestamp_invalid_micro.pcap", "the-tcpdump-group-tcpdump__timestamp_invalid_nano.pcap"}
 """Captures whose timestamps the engine reads differently. `deviations` has the reasons."""

@@ -205,7 +205,7 @@ STEPS = st.one_of(st.sampled_from([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, -1,
 SIZES = st.integers(0, 3) | st.integers(0, 65_000)
 DATAGRAMS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), PAUSES_NS, SIZES, STEPS), max_size=120)
 SNAPLEN = 62
-"""The length of the Ethernet, IPv6 and UDP headers."""
+"""Length in bytes of the Ethernet, IPv6 and UDP headers together."""
 
 
 def frame(flow: int, size: int, ip_id: int, *, from_client: bool) -> bytes:

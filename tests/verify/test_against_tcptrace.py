@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RENEW = os.environ.get("TCPTRACE_RENEW") == "1"
 
 Deviations = dict[str, str]
-"""For each reason, the figures that differ, each with the number of directions."""
+"""Maps a reason to the figures that differ for it, each with the number of directions."""
 
 
 def _golden() -> Mapping[str, Deviations]:
@@ -75,7 +75,7 @@ def _deviations(ours: Sequence[Mapping[str, Any]], theirs: Sequence[tcptrace.Lis
 
 
 Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[str, str]"]]
-"""The two directions of a connection, each with the figures that tcptrace lists."""
+"""The two directions of a connection. Each has our row and the figures that tcptrace lists."""
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:

@@ -40,7 +40,7 @@ LOSS = f"""{HANDSHAKE}
     1.240 C > S P. 101:201  ack 1
     1.250 S > C .  ack 201  win 65160
 """
-"""The server discards frame 6. Frame 7 is its retransmit after a timeout."""
+"""The server discards frame 6. Frame 7 retransmits it after a timeout."""
 
 
 def damaged(path: Path, *frames: int) -> Path:

@@ -22,10 +22,10 @@ LINE = re.compile(r"(\S+):(\d+)\s+<-> (\S+):(\d+)\s+(\d+) (\d+ \S+)\s+(\d+) (\d+
 UNITS = {"bytes": 1, "kB": 1000, "MB": 1000**2}
 TIME_LIMIT_S = 60
 ROUNDED_S = 0.0000501
-"""Tolerance (s) of tshark's durations, which have four decimals."""
+"""Tolerance in seconds, because tshark's durations have four decimals."""
 
 Conversation = tuple[tuple[tuple[str, int], int, str], tuple[tuple[str, int], int, str], float]
-"""A conversation: address and port, frames, and bytes of each end, then the duration in seconds."""
+"""A conversation: address and port, frames, and bytes of each end, followed by the duration in seconds."""
 
 
 def _theirs(capture: Path) -> list[Conversation]:
@@ -63,7 +63,7 @@ def _size(count: int) -> str:
 DELIVERED_TWICE = {"ethernet-duplicates.pcapng"}
 """Captures in which the network delivered some packets twice.
 
-Wireshark counts both copies. tcptrace-lab counts one.
+Wireshark counts both copies, and tcptrace-lab counts one.
 """
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 100_000
 LITTLE_ENDIAN_PCAP = (struct.pack("<I", 0xA1B2C3D4), struct.pack("<I", 0xA1B23C4D))
 SEEDS = range(27)
-"""Random seeds. Each kind of damage is tested three times, on captures of other projects chosen at random."""
+"""Random seeds. Each kind of damage is tested three times, on random captures of other projects."""
 
 
 def plain_captures() -> list[Path]:

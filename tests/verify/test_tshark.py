@@ -25,7 +25,7 @@ FOUR_AND_A_HOLE = """
     0.0203 C > S . 4381:5841 ack 1
     0.0300 S > C . ack 1461  win 509
 """
-"""Frames 4 to 8 of an exchange. The second segment is lost after the capture point."""
+"""Frames 4 to 8 of an exchange. The second segment is lost behind the capture point."""
 
 
 def test_plain_transfer_is_reported_alike(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ TIMEOUT = f"""{HANDSHAKE}
     1.262 C > S . 1461:2921 ack 1
     1.272 S > C . ack 2921  win 509
 """
-"""The timer retransmits the second segment in frame 7 (RFC 6298). Frame 7 is sent 1,241 ms after frame 5."""
+"""Frame 7 is sent 1,241 ms after frame 5, when the timer retransmits the second segment (RFC 6298)."""
 
 
 def test_retransmission_timeout_is_reported_alike(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ FIELDS = {
     "ttl": "ip.ttl",
     "flags": "tcp.flags",
 }
-"""The names of fields in tshark, by their label."""
+"""Maps the label of a field to its name in tshark."""
 
 FLAGS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128}
 

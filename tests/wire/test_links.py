@@ -129,7 +129,7 @@ NOT_READ = {
     # The source route ends with family, offset and length 0 (RFC 1701).
     "source routes": (1, 2 * [headers.outer(47, b"\x40\0\x08\0" + bytes(8) + PACKET)]),
 }
-"""Frames in which tshark finds TCP and the engine does not. A value is (link type, frames)."""
+"""Frames in which tshark finds TCP and the engine does not. Each value is a pair of link type and frames."""
 
 
 @pytest.mark.parametrize("name", list(NOT_READ))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RAW, PPP, PPP_WITH_DIRECTION = 101, 9, 204
 GOOD = 1
-"""tshark's checksum status of a correct checksum."""
+"""The checksum status that tshark gives to a correct checksum."""
 
 EXCHANGE = """
     host A 10.0.0.1:1023
@@ -58,7 +58,7 @@ EXCHANGE = """
 """
 """A terminal session with echoed characters, and another transfer.
 
-The segments include special cases, urgent data, a retransmission, options and jumps of the IP ID.
+Among the segments are special cases of the method, urgent data, a retransmission, options and jumps of the IP ID.
 """
 
 PACKETS = [frame.data for frame in packets.frames(EXCHANGE, link="raw")]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RAW, WIFI, RADIOTAP, ETHERNET = 101, 105, 127, 1
 MORE_FRAGMENTS, RETRY = 4, 8
-"""Flags of an 802.11 header (IEEE 802.11, 9.2.4.1)."""
+"""Flags in the header of an 802.11 frame (IEEE 802.11, 9.2.4.1)."""
 
 EXCHANGE = """
     0 C > S S   0:0(0)       win 64240 <mss 1400>

@@ -39,15 +39,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINK_COLUMNS = {"layers", "vpi", "vci", "cells"}
-"""The columns of a segment that depend on its link. All other columns depend on TCP and IP only."""
+"""The columns of a segment that depend on its link. All other columns depend only on TCP and IP."""
 
 
 CUT_COLUMNS = {"captured_payload_bytes"}
-"""The column that conversion changes. The captures are truncated to headers, and zeros replace the truncated bytes."""
+"""The column that the conversion changes.
+
+The captures are truncated to headers, and the conversion writes zeros for the truncated bytes.
+"""
 
 
 FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)
-"""Columns with frame numbers, which differ if each cell is a frame."""
+"""The columns with frame numbers. They differ if each cell is a frame of its own."""
 
 
 TELLING_CHANNEL = {AtmForm.SUNATM} | {form for form in AtmForm if form.endswith(("aal5", "cells"))}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 HEADER_COLUMNS = ("conn", "from_client", "seq", "ack", "payload_bytes", "flags", "ip_id", "ttl")
-"""The columns whose values are in the first cell: it has LLC/SNAP, an IPv4 header of 20 bytes and a TCP header of 20 bytes."""
+"""The columns whose values are in the first cell, which has LLC/SNAP, an IPv4 header of 20 bytes and a TCP header of 20 bytes."""
 
 
 def read_without(cell: int, name: str = LOSSY) -> engine.Read:

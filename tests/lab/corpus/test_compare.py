@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 THOUGHT_NS = 20 * MS * (QUESTIONS - 1)
-"""Total think time (ns) of the client: 20 ms between each answer and the next question."""
+"""Total think time of the client in nanoseconds: 20 ms between each answer and the next question."""
 
 
 def judged(folder: Path, own_turn: str = "own-turn") -> Judged:

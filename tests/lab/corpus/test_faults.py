@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.corpus.faults import Packets
 
 FRAMES = 13
-"""Frames of the transfer: three of the handshake, five questions, five answers."""
+"""Number of frames of the transfer: three of the handshake, five questions and five answers."""
 
 
 @pytest.fixture

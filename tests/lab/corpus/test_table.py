@@ -17,7 +17,7 @@ from tcptrace_lab.lab.corpus.running import Competitor
 
 DECK = len(PROGRAMS)
 MAX_OF_ONE_PROGRAM = 0.08
-"""The largest share of all transfers that one program may have."""
+"""The largest allowed share of one program in all transfers."""
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

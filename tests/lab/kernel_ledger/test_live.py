@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 WITHIN_S = 0.03
-"""Allowed difference (s): TCP_INFO counts times in jiffies and rounds at each change of the cause."""
+"""Allowed difference in seconds. TCP_INFO counts times in jiffies, and it rounds at each change of the cause."""
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -49,8 +49,9 @@ class Score:
     Attributes:
         events: number of packets that were not new, or whose verdict is not `new`.
         exact: number of events whose verdict has the correct kind.
-        told_apart: number of events whose verdict is correct about loss, reordering or duplication. At the sender, it must say whether a
-            retransmit was needed. At the receiver, it must say whether a packet was late, retransmitted (needed or not), or duplicated.
+        told_apart: number of events whose verdict is correct about loss, reordering or duplication. At the sender, the verdict must say
+            whether a retransmit was needed. At the receiver, the verdict must say whether a packet was late, retransmitted (needed or not),
+            or duplicated.
         wrong: for each (truth, kind), the frames of the events with this wrong verdict.
     """
 

@@ -22,7 +22,7 @@ BULK_BYTES = 600_000
 # Number of first packets that have no random fates. A lost SYN costs a second and shows nothing about data.
 UNDISTURBED_PACKETS = 3
 
-# A large receive buffer. With a small one, the receiver may discard out-of-order data, which the path's log would not show.
+# A large receive buffer. With a small buffer, the receiver can discard out-of-order data, which the path's log would not show.
 ROOM = (("net.ipv4.tcp_rmem", "4096 4194304 8388608"),)
 
 _PLAIN = PathModel(delay_s=0.020, undisturbed_packets=UNDISTURBED_PACKETS)

@@ -127,8 +127,7 @@ def _both(schedule: Schedule, network: Network, limit_s: float) -> tuple[Done, D
         failures.append(error)
     thread.join(limit_s)
     if failures:
-        # The end that reaches the deadline closes the connection. The other end may report this close before the deadline error is
-        # reported.
+        # The end that reaches the deadline closes the connection. The other end possibly reports this close first.
         raise next((failure for failure in failures if isinstance(failure, TimeLimitExceeded)), failures[0])
     if thread.is_alive():
         raise LabFailed(f"the server did not finish within {limit_s:.0f} s")

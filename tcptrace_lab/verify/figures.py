@@ -1,7 +1,7 @@
 """Compares our figures of each connection with those of tcptrace's listing.
 
-Connections are matched by their endpoints, in order of their start. The printed value of a figure is compared with our figure of the same
-name (`tcptrace_figures`). If the values differ, the connection's segments are counted again by tcptrace's rules (`tcptrace_model`).
+Connections are matched by their endpoints, in order of their start. The printed value of a figure is compared with our figure of that name
+(`tcptrace_figures`). If the values differ, tcptrace's rules are applied to the connection's segments (`tcptrace_model`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 TOOL = "tcptrace"
 
 HALF_A_STEP = 0.511
-"""Tolerance, as a share of the last printed digit. Both tools round, and tcptrace truncates times to microseconds before it rounds."""
+"""Tolerance, in units of the last printed digit. Both tools round, and tcptrace first truncates times to microseconds."""
 
 STEPS = {"8.1f": 0.1, "7.3f": 0.001}
-"""Printing format of a figure → value of its last digit; 1 for other formats."""
+"""Value of the last digit for each printing format of a figure. For all other formats, it is 1."""
 
 End = tuple[str, int]
 
@@ -46,23 +46,23 @@ _ENDS = (
 
 @dataclass(slots=True)
 class FigureCase:
-    """A difference on one connection, with everything that rules need.
+    """A difference on one connection, with everything that the rules need.
 
     Attributes:
-        item: the figure, or `connections` for the number of connections between two endpoints.
+        item: the figure. `connections` means the number of connections between two endpoints.
         direction: our figures of the direction; None for `connections`.
         theirs: the value that tcptrace prints.
-        modelled: the figure computed from our segments by tcptrace's rules; None if it is not modelled.
-        tally: all counts of the direction by tcptrace's rules.
-        model: all counts of the connection by tcptrace's rules.
+        modelled: the figure that tcptrace's rules give for our segments; None if it is not modelled.
+        tally: all counts that tcptrace's rules give for the direction.
+        model: all counts that tcptrace's rules give for the connection.
         ours_listed: our connections between these endpoints.
         theirs_listed: tcptrace's connections between these endpoints.
         layers: protocol layers above the first segment of the connection.
-        largest_bytes: largest payload of one of its segments.
-        readable: number of segments between these endpoints, duplicates included, in encapsulations that tcptrace reads.
+        largest_bytes: largest payload of a segment of the connection.
+        readable: number of segments between these endpoints, with duplicates, in encapsulations that tcptrace reads.
         capture_end_us: time of the capture's last packet.
         problems: messages of the engine's problems, with their counts.
-        refused: tcptrace's message if it did not read the file to its end.
+        refused: tcptrace's message if it did not read the whole file.
     """
 
     item: str
@@ -92,7 +92,7 @@ class FigureCase:
 
 @dataclass(slots=True)
 class _Pair:
-    """A connection that both tools have, and all connections of both tools between its endpoints."""
+    """A connection that both tools have, and all connections between its endpoints."""
 
     row: Mapping[str, Any]
     listed: Listed
@@ -141,10 +141,7 @@ class FigureComparison:
     def _paired(
         self, ours: Mapping[frozenset[End], list[Mapping[str, Any]]], theirs: Mapping[frozenset[End], list[Listed]], refused: str | None
     ) -> list[_Pair]:
-        """Pair the connections between two endpoints if both tools have the same number of them.
-
-        Different numbers are recorded as a difference.
-        """
+        """Pair the connections between two endpoints if both tools have equally many. Otherwise, record a difference."""
         self._account.compared(TOOL, "connections", len(ours.keys() | theirs.keys()))
         odd = [ends for ends in ours.keys() | theirs.keys() if len(ours.get(ends, ())) != len(theirs.get(ends, ()))]
         layers = self._layers([row["conn"] for ends in odd for row in ours.get(ends, ())])
@@ -174,7 +171,7 @@ class FigureComparison:
         ]
 
     def _layers(self, conns: Sequence[int]) -> dict[int | None, tuple[str, int, int]]:
-        """Return connection → (layers above its first segment, largest payload, number of its segments that tcptrace reads)."""
+        """Return for each connection: layers above its first segment, largest payload, and number of its segments that tcptrace reads."""
         if not conns:
             return {}
         rows = self._tables.segments.filter(pl.col("conn").is_in(list(conns)))
@@ -188,9 +185,9 @@ class FigureComparison:
         return max_segments
 
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
-        """Return the connections whose segments tcptrace counts differently, both with and without duplicates.
+        """Return the connections whose segments tcptrace counts in another way than we do, whether duplicates count or not.
 
-        The figures of these connections are not comparable.
+        The figures of these connections cannot be compared.
         """
         self._account.compared(TOOL, "segments_read", pairs)
         found = set()
@@ -247,7 +244,7 @@ class FigureComparison:
         self._account.add(Difference(TOOL, case.item, None, conn, from_client, ours, theirs, rule, words))
 
     def _model_runs(self, connections: Sequence[Mapping[str, Any]]) -> dict[int, TcptraceModel]:
-        """Count these connections by tcptrace's rules."""
+        """Apply tcptrace's rules to the segments of these connections."""
         models = {row["conn"]: TcptraceModel(row) for row in connections}
         if models:
             rows = self._tables.segments.filter(pl.col("conn").is_in(list(models))).select(*COLUMNS, pl.col("layers").cast(pl.String))
@@ -258,7 +255,7 @@ class FigureComparison:
 
 
 def _counts_alike(pair: _Pair) -> bool:
-    """Return whether tcptrace's counts equal our figures, which exclude duplicates."""
+    """Return whether tcptrace's counts equal our figures, which do not include duplicates."""
     sides = ("client", "server")
     return pair.reads_alike(
         {side: pair.row[f"{side}_segments"] for side in sides}, {side: pair.row[f"{side}_payload_bytes"] for side in sides}
@@ -286,7 +283,7 @@ def as_number(text: str) -> float | None:
 
 
 def normal(end: End) -> End:
-    """Return an endpoint with its address as we write it. tcptrace omits a colon if an IPv6 address begins or ends with zeros."""
+    """Return an endpoint with its address as we write it. If an IPv6 address begins or ends with zeros, tcptrace omits a colon."""
     address, port = end
     for text in (address, f":{address}", f"{address}:"):
         try:

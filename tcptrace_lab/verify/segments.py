@@ -25,36 +25,35 @@ if TYPE_CHECKING:
 TOOL = "tshark"
 
 ONLY = {"frame_only_ours": "ours", "frame_only_theirs": "theirs"}
-"""Item for frames that only one tool considers a segment → that tool (`ours` or `theirs`)."""
+"""Item for frames that only one tool considers segments → `ours` or `theirs`, for the tool that does."""
 
 MAX_FOREIGN, MAX_FOREIGN_FRAMES = 1_000, 64
-"""Limits for storing frames that only one tool considers segments: number of streams, and frames per stream."""
+"""Limits for such frames: number of streams for which they are stored, and number of frames per stream."""
 
 ANNOUNCING = frozenset({"ftp", "sip", "rtsp"})
-"""Protocols in which hosts announce ports of later connections: names of tshark's layers."""
+"""Protocols by which hosts announce the ports of later connections, as names of tshark's layers."""
 
 NUMBERS = ("bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame")
-"""Numbers of tshark's analysis that we also compute."""
+"""Numbers in tshark's analysis that we compute, too."""
 
 
 @dataclass(slots=True)
 class SegmentCase:
-    """A difference on one segment, with everything that rules need.
+    """A difference on one segment, with everything that the rules need.
 
     Attributes:
         item: the item that differs.
         row: our columns, and tshark's with the prefix `their_`.
         verdict: our results; None if we have no segment.
-        judged: our model of tshark's verdict; None if tshark has no segment, or a number that the model needs is missing.
+        judged: our model of tshark's verdict. None if tshark has no segment, or if a number that the model needs is missing.
         connection: our row of its connection; empty if we have none.
         earlier: our row of the previous connection on these ports; empty if there is none.
-        foreign: the last frames of the stream that tshark considers segments and we do not.
-        excess_duplicates: number of duplicate ACKs that only we count, minus the number that only tshark counts, since the ACK number last
-            changed.
-        other_excess_duplicates: the same number for the peer's ACKs.
-        own: the last frames of the connection that we consider segments and tshark does not.
-        problems: messages of problems that the engine found while reading the capture.
-        announced: True if its hosts announced connections by a protocol of `ANNOUNCING`.
+        foreign: the stream's last frames that tshark considers segments and we do not.
+        excess_duplicates: duplicate ACKs that only we count, minus those that only tshark counts, since the ACK number changed.
+        other_excess_duplicates: this difference for the peer's ACKs.
+        own: the connection's last frames that we consider segments and tshark does not.
+        problems: messages of problems that the engine found while it read the capture.
+        announced: True if the hosts announced connections by a protocol in `ANNOUNCING`.
     """
 
     item: str
@@ -103,9 +102,9 @@ class SegmentComparison:
         connections: Connections,
         problems: Sequence[str],
     ) -> None:
-        """Start without rows. `connections` are all connections of the capture.
+        """Start without rows.
 
-        `problems` are the messages of the problems that the engine found.
+        `connections` are all connections of the capture. `problems` are the messages of the problems that the engine found.
         """
         self._account, self._rules, self._connections, self._problems = account, by_item(rules), connections, problems
         self._partners = fields.Partners()
@@ -163,7 +162,7 @@ class SegmentComparison:
         self._take_completeness(row, verdict, judged)
 
     def _take_completeness(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
-        """If the segment adds to the completeness of its connection, compare the completeness of both tools."""
+        """Compare the completeness of both tools if the segment adds to the completeness of its connection."""
         now, before = [int(verdict.complete), row["their_completeness"]], self._complete[row["conn"]]
         if now == before:
             return
@@ -173,7 +172,7 @@ class SegmentComparison:
             self._add("completeness", row, verdict, judged, *now)
 
     def _take_duplicate(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
-        """If both tools report a duplicate ACK, compare its number."""
+        """Compare the number of a duplicate ACK if both tools report it."""
         excess_here = self._excess_of[row["conn"], row["from_client"]]
         if row["ack"] != excess_here.ack:
             excess_here.ack, excess_here.excess = row["ack"], 0
@@ -227,7 +226,7 @@ class SegmentComparison:
 
 
 _TOLD = {"ack": "their_ack", "window_known": "their_scale", "window_bytes": "their_window_bytes", "ect": "their_ecn", "ce": "their_ecn"}
-"""Item → name of tshark's column with its value, if the column has another name than the item."""
+"""Name of tshark's column for an item, if the item has another name."""
 
 
 def _values(name: str, row: Mapping[str, Any]) -> tuple[object, object]:

@@ -38,7 +38,10 @@ MAX_UNACKED = 10_000
 """Maximum number of unacknowledged segments that are stored per direction."""
 
 MAX_FORGOTTEN = 64
-"""Maximum number of dropped segments whose ends are stored. Wireshark also drops segments for an ACK field without the ACK flag."""
+"""Maximum number of dropped segments whose ends are stored.
+
+Wireshark drops a segment even if the ACK field that covers it is in a segment without the ACK flag.
+"""
 
 MAX_SACK_BLOCKS = 3
 """Number of SACK blocks that Wireshark subtracts from the bytes in flight. It has no room for a fourth block."""
@@ -125,7 +128,7 @@ class Judgement:
         count_began_anew: True if repeated ACKs are counted from 1 again, because an ACK of unseen data reset the count.
         answers: the verdicts on the other direction's last segment.
         below_zero: True if some bytes in flight are below the sequence number that Wireshark displays as 0.
-        zero_moved_by: frame of the last SYN-ACK that changed which sequence number this direction displays as 0.
+        zero_moved_by: frame of the last SYN-ACK that changed which sequence number of this direction Wireshark displays as 0.
         other_zero_moved_by: as `zero_moved_by`, for the other direction.
         after_reset: True if the previous segment of this direction was a RST.
         highest_by_reset: frame of the RST that set the highest sequence number.

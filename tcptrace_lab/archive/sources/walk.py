@@ -95,7 +95,7 @@ def walk(sources: Iterable[str], *, apart: bool = False, but: str | None = None)
 def _local(source: str, but: str | None) -> Iterator[tuple[str, bool]]:
     """Yield each path, and whether the user named it directly."""
     if not os.path.lexists(source) and glob.has_magic(source):
-        hits = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  (the user's pattern stays as it is and may be absolute)
+        hits = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  (the user's pattern stays as it is, and can be absolute)
         if not hits:
             raise UsageError("nothing matches", where=source, remedy="give existing files, or a folder")
         for hit in hits:

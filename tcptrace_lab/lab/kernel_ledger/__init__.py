@@ -1,6 +1,6 @@
-"""The kernel's ledger: which gate (a condition in the kernel's TCP) delayed a sender at every instant.
+"""The kernel's ledger: for every instant, the gate that delayed a sender. A gate is a condition in the kernel's TCP.
 
-The kernel's ledger can be recorded for any program. The ledger of a capture is compared with the kernel's ledger.
+The kernel's ledger can be recorded for any program. It is compared with the ledger of a capture.
 
 Read in this order: `tracer.bpf.c` and `snapshot.h` (make one record at each event of a socket) · `tracer.c` (writes the records to a file)
 · `build` (compiles both) · `trace` (runs the tracer beside a transfer) · `events` (records → table) · `sockets` (which records belong to

@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(folder: Path, names: Sequence[str]) -> int:
-    """Make each transfer. Report the transfers that fail, and return the exit code of their error."""
+    """Make each transfer. Report transfers that fail, and return the exit code of their error."""
     asked = [name for name in transfers.KNOWN if not names or any(name.startswith(begin) for begin in names)]
     if not asked:
         raise UsageError("no such transfer", where=", ".join(names), remedy="`list` shows their names")

@@ -33,15 +33,15 @@ _WAIT = ["start_ns", "end_ns", "cause", "confidence", "frame_before", "frame_aft
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A time span of one direction in which neither ledger changes its answer.
+    """A time span of one direction in which the answers of both ledgers stay unchanged.
 
     Attributes:
         at: the capture point: the sender, the receiver, or a router between them.
-        is_of_data: whether this direction is the one with more bytes.
-        allowed: the causes that the kernel allows.
-        gates: the kernel's gates. The gates that opened last come first.
-        cause: the cause in the ledger of the capture.
-        confidence: the confidence of the capture's ledger in this cause.
+        is_of_data: True for the direction with more bytes.
+        allowed: causes that are right according to the kernel.
+        gates: the kernel's gates, with those that opened last in front.
+        cause: cause in the ledger of the capture.
+        confidence: confidence of the capture's ledger in this cause.
         frame_before, frame_after: frames before and after the wait in the capture.
     """
 
@@ -87,10 +87,7 @@ class KernelSpan(NamedTuple):
 
 
 class Router(NamedTuple):
-    """The capture point of a router.
-
-    It has the delay from the client to the router, and the RTT between router and client.
-    """
+    """The capture point of a router, with the delay from the client to the router, and the RTT between router and client."""
 
     from_client_ns: int
     rtt_to_client_ns: int
@@ -99,7 +96,7 @@ class Router(NamedTuple):
 def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
     """Yield what both ledgers say about each data direction of a transfer, for the captures of both ends.
 
-    The data direction of a connection is the direction with more bytes. Time that both ledgers call idle is omitted.
+    The data direction of a connection is the direction with more bytes. Time that both ledgers call idle is left out.
     """
     kernel = kernel_rows(folder)
     for end in ("client", "server"):
@@ -109,10 +106,7 @@ def pieces(folder: Path, *, all_directions: bool = False) -> Iterator[Piece]:
 
 
 def kernel_rows(folder: Path) -> Mapping[tuple[object, ...], pl.DataFrame]:
-    """Return the kernel's ledger of a transfer, by address and port of sender and receiver.
-
-    If the ledger does not exist yet, it is made.
-    """
+    """Return the kernel's ledger of a transfer, by address and port of sender and receiver. If it does not exist yet, it is made."""
     table = pl.read_parquet(folder / LEDGER) if (folder / LEDGER).exists() else write_ledger(folder)
     return table.partition_by("sender_address", "sender_port", "receiver_address", "receiver_port", as_dict=True)
 
@@ -179,17 +173,17 @@ def seen_by_sender(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
 
 
 def seen_by_receiver(kernel: pl.DataFrame) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows, delayed by the path's delay, as in a capture at the receiver.
+    """Yield the kernel's rows as in a capture at the receiver, which shows them after the delay of the path.
 
-    While bytes are in a queue, `network` is accepted, too, regardless of what delayed the sender.
+    While bytes are in a queue, `network` is accepted, too, whatever delayed the sender.
     """
     yield from _seen_behind(kernel, _transit_ns(kernel), 0)
 
 
 def seen_by_router(kernel: pl.DataFrame, router: Router, *, from_client: bool) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows, delayed by the delay from the sender to the router.
+    """Yield the kernel's rows as in a capture at the router, which shows them after the delay from the sender to the router.
 
-    The path's bottleneck is between the router and the server.
+    The bottleneck of the path is between router and server.
     """
     if from_client:
         for span in seen_by_sender(kernel):
@@ -203,9 +197,9 @@ def _transit_ns(kernel: pl.DataFrame) -> int:
 
 
 def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[KernelSpan]:
-    """Yield the kernel's rows, as seen at a capture point behind the path's queue.
+    """Yield the kernel's rows as in a capture behind the queue of the path.
 
-    The capture point is `delay_ns` after the sender, and `left_ns` before the receiver.
+    Packets reach the capture point `delay_ns` after they leave the sender, and `left_ns` before they reach the receiver.
     """
     late = joined(kernel.filter(pl.col("context").list.contains(QUEUE)).select("start_ns", "end_ns").iter_rows())
     queues = [(start_ns - left_ns, end_ns - left_ns) for start_ns, end_ns in late]
@@ -216,10 +210,7 @@ def _seen_behind(kernel: pl.DataFrame, delay_ns: int, left_ns: int) -> Iterator[
 
 
 def _cut(start_ns: int, end_ns: int, spans: Spans) -> Iterator[tuple[int, int, bool]]:
-    """Cut a time span at the edges of the given spans.
-
-    Yield each piece, and whether it is inside one of the given spans.
-    """
+    """Cut a time span at the edges of the given spans. Yield each piece, and whether it is inside one of the given spans."""
     first = max(bisect_right(spans, start_ns, key=lambda span: span[0]) - 1, 0)
     cuts = {start_ns, end_ns}
     for span_start_ns, span_end_ns in spans[first:]:
@@ -253,10 +244,7 @@ def _overlaps(folder: Path, at: str, of: _Direction, spans: Sequence[KernelSpan]
 
 
 def clock_ns(folder: Path) -> list[int]:
-    """Return the clock difference for each data segment in the senders' captures.
-
-    It is the capture time minus the transmission time that the tracer recorded.
-    """
+    """Return the clock difference for each data segment in the senders' captures: capture time minus the tracer's transmission time."""
     events = pl.read_parquet(folder / EVENTS).filter(pl.col("kind") == TRANSMIT, pl.col("detail_bytes") > 0)
     left = events.select("local_address", "local_port", wire_seq="detail_seq", payload_bytes="detail_bytes", left_ns="time_ns")
     found: list[int] = []

@@ -20,34 +20,37 @@ if TYPE_CHECKING:
 Spans = list[tuple[int, int]]
 
 OWN_TURN, PEER_TURN = "own-turn", "peer-turn"
-"""This end has no unsent data. The next write comes from its own application, or from the peer's application."""
+"""This end has no unsent data. Its own application, or the peer's application, writes next."""
 PEER_HELD, PEER_IN_TRANSIT = "peer-held", "peer-in-transit"
-"""This end has no unsent data. The peer's application has written bytes that are still in the peer's TCP, or in transit."""
+"""This end has no unsent data. Bytes that the peer's application has written are still in the peer's TCP, or in transit."""
 SENT_ALL = "sent-all"
 """Neither application writes again."""
 IN_TRANSIT, UNACKED, ROUND_TRIP, QUEUE, ACK_QUEUE, ACK_HELD = "in-transit", "unacked", "round-trip", "queue", "ack-queue", "ack-held"
-"""States of sent bytes. `IN_TRANSIT`: not arrived. `UNACKED`: not acknowledged. `ROUND_TRIP`: not acknowledged, and the ACK may still be in
-transit. `QUEUE`: in transit for longer than the path's delay. `ACK_QUEUE`: the ACK is in transit for longer than that. `ACK_HELD`: arrived,
-but the receiver delays the ACK. This state lasts until the ACK arrives."""
+"""States of sent bytes.
+
+- `IN_TRANSIT`: they have not arrived.
+- `UNACKED`: they are not acknowledged.
+- `ROUND_TRIP`: they are not acknowledged, and the ACK is possibly in transit.
+- `QUEUE`: they are in transit for longer than the path's delay.
+- `ACK_QUEUE`: their ACK is in transit for longer than the path's delay.
+- `ACK_HELD`: they have arrived, but the receiver delays the ACK. This state lasts until the ACK arrives.
+"""
 PACED_AS_LINE = "paced-as-line"
 """The pacing rate is at least the path's rate, so the path determines the spacing of the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""A packet was queued if its transit time exceeded that of the fastest packet by this much.
+"""A packet was queued if it was in transit for this much longer than the fastest packet (a choice).
 
-The value is a choice, above the relay's own variation.
+The relay's own variation is smaller.
 """
 QUEUE_SHARE = 0.1
 """A packet was queued if its transit time exceeded that of the fastest packet by this share (a choice)."""
 LINE_SHARE = 0.8
 """A pacing rate of at least this share of the bottleneck's rate fills the path (a choice)."""
 MIN_LATE = 10
-"""The bottleneck's rate is unknown if fewer packets than this waited behind another packet (a choice)."""
+"""The bottleneck's rate is known only if at least this many packets waited behind another packet (a choice)."""
 ACK_HELD_NS = 20 * NS_PER_MS
-"""An ACK counts as delayed if it is sent at least this long after its data arrived.
-
-The bound is half of Linux's shortest delay (TCP_DELACK_MIN).
-"""
+"""An ACK counts as delayed if it is sent at least this long after its data arrived: half of Linux's shortest delay (TCP_DELACK_MIN)."""
 
 
 @dataclass(slots=True)
@@ -78,9 +81,9 @@ def between(sender: Life, receiver: Life | None, trips: Sequence[Trip], path_ns:
         sender: the socket that sends the data.
         receiver: the socket at the other end.
         trips: result of `trips_between` for these sockets.
-        path_ns: transit time of the fastest packet from the sender's host to the receiver's host, over all connections. A connection whose
-            packets were all queued does not show this time itself.
-        back_ns: this time from the receiver's host to the sender's host.
+        path_ns: transit time of the fastest packet from the sender's host to the receiver's host, over all connections. If all packets of a
+            connection were queued, the connection itself does not show this time.
+        back_ns: transit time of the fastest packet from the receiver's host to the sender's host.
     """
     if receiver is None:
         return Between()
@@ -128,10 +131,7 @@ class Trip(NamedTuple):
 
 
 def trips_between(sender: Life, receiver: Life | None) -> list[Trip]:
-    """Return one trip per arrived data segment, in order of arrival.
-
-    An arrival is matched with the earliest transmission that has not arrived yet.
-    """
+    """Return one trip per arrived data segment, in order of arrival. An arrival belongs to the earliest transmission without an arrival."""
     if receiver is None:
         return []
     left: dict[tuple[int, int], deque[int]] = {}
@@ -147,7 +147,7 @@ def trips_between(sender: Life, receiver: Life | None) -> list[Trip]:
 
 
 def _ack_trips(receiver: Life, sender: Life) -> list[Trip]:
-    """Return one trip per ACK number, from the first ACK with this number that was sent to the first that arrived."""
+    """Return one trip per ACK number: from the first transmission of an ACK with this number to its first arrival."""
     sent: dict[int, int] = {}
     for event in receiver.events:
         if event.kind == TRANSMIT:
@@ -162,7 +162,7 @@ def _ack_trips(receiver: Life, sender: Life) -> list[Trip]:
 def _acks_held(receiver: Life, trips: Sequence[Trip]) -> Iterator[tuple[int, int]]:
     """Yield one time span per delayed ACK, from the transmission of its data to the arrival of the ACK.
 
-    The ACK is assumed to have the same transit time as the data.
+    The ACK is assumed to take as long as the data.
     """
     took_ns = {trip.arrived_ns: trip.ns for trip in trips}
     waiting: deque[tuple[int, int]] = deque()  # unacknowledged segments: next sequence number, arrival time
@@ -178,10 +178,7 @@ def _acks_held(receiver: Life, trips: Sequence[Trip]) -> Iterator[tuple[int, int
 
 
 def _line_rate(trips: Sequence[Trip], is_late: Sequence[bool]) -> float | None:
-    """Return the bottleneck's rate in bytes per second.
-
-    The rate comes from packets that waited behind another packet in the queue.
-    """
+    """Return the bottleneck's rate in bytes per second, from packets that waited behind another packet; None if these are too few."""
     behind = [
         (after.arrived_ns - before.arrived_ns, after.payload_bytes)
         for (before, after), both_late in zip(pairwise(trips), map(all, pairwise(is_late)), strict=True)
@@ -222,7 +219,7 @@ class Sides:
         return self._there_times[bisect_right(self._there_times, start_ns) : bisect_right(self._there_times, end_ns - 1)]
 
     def turn(self, here: Event, moment_ns: int) -> str:
-        """Return which application writes next. At `moment_ns`, this end has the state `here` and no unsent data."""
+        """Return which application writes next. At `moment_ns`, this end has the state `here`, and no unsent data."""
         there = self._state_there(moment_ns)
         if there is not None and there.unsent_bytes > 0:
             return PEER_HELD
@@ -240,7 +237,7 @@ class Sides:
 
     def _state_there(self, moment_ns: int) -> Event | None:
         at = bisect_right(self._there_times, moment_ns) - 1
-        # RECEIVED and WRITE are recorded before they change the state, so the next such event describes this moment
+        # RECEIVED and WRITE are recorded before the state changes. So the next such event has the state of this moment.
         if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
             at += 1
         return self._there[at] if at >= 0 else None

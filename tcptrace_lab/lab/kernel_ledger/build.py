@@ -1,7 +1,4 @@
-"""Compiles the tracer on first use, and again if its sources or the kernel change.
-
-The program is kept in the checkout's `build/` folder, which git ignores.
-"""
+"""Compiles the tracer on first use, and again if its sources or the kernel change. It is stored in the checkout's `build/` folder."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ BUILT = Path(__file__).parents[3] / "build" / "kernel_ledger"
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 PACKAGES = "install clang, bpftool, libbpf-dev and libelf-dev (apt-get install)"
 _ARCHITECTURES = {"x86_64": "x86"}
-"""libbpf's name of the architecture.
-
-The tracer uses a system call number of x86-64, so no other architecture is supported.
-"""
+"""libbpf's name of the architecture. The tracer uses a system call number of x86-64, so it supports no other architecture."""
 
 
 def tracer() -> Path:

@@ -1,6 +1,6 @@
 """Translates the gates of the kernel's ledger to causes of `schema.CAUSES`.
 
-Each row of the ledger gets accepted causes and exact causes. The gate that opened last determines the exact causes.
+Each row of the ledger gets accepted causes, and exact causes. Only the gate that opened last determines the exact causes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 MIN_IDLE_NS = NS_PER_S
-"""Minimum pause that may count as idle. The engine uses the same bound."""
+"""Shortest pause that can count as idle. The engine has the same limit."""
 
 NOT_COMPARED = frozenset({gates.HANDSHAKE, gates.CLOSING, gates.OPEN, both_ends.SENT_ALL})
-"""Gates whose time is not compared.
+"""Gates whose time is not compared: handshake, close, times with all gates open, and times after the last write.
 
-They are the handshake, the close, times with all gates open (the kernel was working), and times after the last write.
+While all gates are open, the kernel is working.
 """
 
 _PLAIN = {
@@ -46,22 +46,25 @@ _ALSO = {
     "slow-start": {"congestion-window"},
     "congestion-window": {"slow-start"},
 }
-"""For each cause, further causes that are accepted with it."""
+"""Causes that are accepted in addition to a cause."""
 
 
 _OPENED_BY_ACKS = frozenset(
     {gates.CONGESTION_WINDOW, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER}
 )
-"""Gates that an ACK opens. If the receiver delayed this ACK, the cause `delayed-ack` is accepted as well; if the ACK was in a queue of the
-path, `network`."""
+"""Gates that an ACK opens.
+
+If the receiver delayed this ACK, the cause `delayed-ack` is also accepted. If the ACK was in a queue of the path, `network` is also
+accepted.
+"""
 
 
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""Gates whose delay does not matter while the path has a queue: an earlier packet would only wait in the queue.
+"""Gates whose delay does not matter while the path has a queue, because an earlier packet would only wait there.
 
-The cause `network` is then accepted as well.
+The cause `network` is then also accepted.
 """
 
 
@@ -72,8 +75,8 @@ class AllowedCauses:
     Attributes:
         group: short name of the gate that opened last, for tables.
         accepted: causes that are right.
-        exact: the causes that follow from the gate that opened last.
-        strict: as `accepted`, but without `network` for times in which the sending application had not written yet.
+        exact: causes that follow from the gate that opened last.
+        strict: as `accepted`, but without `network` for times in which the sending application had not yet written.
     """
 
     group: str
@@ -133,7 +136,7 @@ def allowed_causes(closed: Sequence[str], last: Sequence[str], context: Collecti
 
 
 def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
-    """Return the causes that are right for a gate. The first cause is exact."""
+    """Return the causes that are right for a gate, with the exact cause in front."""
     if gate == gates.PACING and both_ends.PACED_AS_LINE in context:
         return "pacing", "network"
     if gate in _PLAIN:
@@ -141,7 +144,7 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
     if gate == gates.NAGLE:
         return ("nagle-delayed-ack" if both_ends.ACK_HELD in context else "nagle",)
     if gate in {gates.CONGESTION_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW}:
-        # while packets wait in the path's queue, the bottleneck limits the rate, not the window
+        # While packets wait in the path's queue, the bottleneck, not the window, limits the rate.
         of_window = "slow-start" if GROWING in context else "congestion-window"
         return ("network", of_window) if both_ends.QUEUE in context else (of_window,)
     return _nothing(gate, context)
@@ -150,10 +153,10 @@ def _causes(gate: str, context: Collection[str]) -> tuple[str, ...]:
 def _nothing(turn: str, context: Collection[str]) -> tuple[str, ...]:
     """Return the causes if nothing is unsent.
 
-    The cause is the application that writes next, or `network` while that application waits for bytes in transit.
+    The cause is the application that writes next. While this application waits for bytes in transit, the cause is `network`.
     """
     in_transit, in_round_trip = both_ends.IN_TRANSIT in context, both_ends.ROUND_TRIP in context
-    if turn == both_ends.OWN_TURN:  # this application writes next, so it does not wait for bytes in transit
+    if turn == both_ends.OWN_TURN:  # this application does not wait for bytes in transit, because it writes next
         return ("application", "network") if in_transit or in_round_trip else ("application",)
     if turn == both_ends.PEER_IN_TRANSIT or in_transit:
         return "network", "peer"

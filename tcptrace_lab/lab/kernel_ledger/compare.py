@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.agreement import Piece
 
 LARGEST = 10
-"""Number of largest disagreements to list."""
+"""Number of disagreements that are listed. The largest are listed."""
 MIN_CONFUSED_S = 0.005
-"""Minimum value (s) that the matrix shows."""
+"""Smallest value, in seconds, in the matrix."""
 CLOCKS_AGREE_NS = 20_000
 
 
@@ -75,10 +75,7 @@ def _exact(piece: Piece) -> str:
 
 
 def _matrix(members: Sequence[Piece], at: str) -> Iterator[str]:
-    """Yield a matrix of seconds.
-
-    It has one row per cause of the kernel and one column per cause of the ledger. Accepted combinations are marked.
-    """
+    """Yield a matrix of seconds: one row per cause of the kernel, and one column per cause of the ledger. Brackets show rejected time."""
     seconds: dict[tuple[str, str], int] = defaultdict(int)
     wrong: dict[tuple[str, str], int] = defaultdict(int)
     for piece in members:
@@ -102,7 +99,7 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion is one transfer, the kernel's gates, and the wrong cause in the ledger. Its size is the sum of their time.
+    A confusion consists of a transfer, the kernel's gates, and a wrong cause in the ledger. Its size is the total time of these waits.
     """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:

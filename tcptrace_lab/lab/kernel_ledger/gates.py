@@ -1,8 +1,8 @@
 """Determines which gates of a sender are closed. A gate is a test in the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c).
 
 Linux 6.18 makes these tests in this order: pacing, congestion window, receiver's window, Nagle or deferral, small queue. If all bytes are
-sent, the gate is the reason why the application does not write: a full send buffer, its own limit, or a reason that the kernel does not
-record.
+sent, the gate is the reason why the application does not write. This is a full send buffer, a limit of the application itself, or a reason
+that the kernel does not record.
 """
 
 from __future__ import annotations
@@ -16,25 +16,22 @@ if TYPE_CHECKING:
 
 HANDSHAKE, CLOSING = "handshake", "closing"
 TIMEOUT = "timeout"
-"""The sender waits for its retransmission timer, which later expires."""
+"""The sender waits until its retransmission timer expires, which happens later."""
 TAIL_PROBE = "tail-probe"
-"""The sender waits for the timer of a tail loss probe, which later expires."""
+"""The sender waits until the timer of a tail loss probe expires, which happens later."""
 TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
 RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"
 NAGLE, CORK = "nagle", "cork"
 DEFERRED_BY_WINDOW, DEFERRED_BY_CONGESTION_WINDOW = "deferral-window", "deferral-congestion-window"
-"""TSO deferral. The window has room for a segment, but TCP waits for more room.
-
-The name contains the smaller of the two windows.
-"""
+"""TSO deferral: the window has room for a segment, but TCP waits for more room. The name contains the smaller of the two windows."""
 SMALL_QUEUE = "small-queue"
 SEND_BUFFER = "send-buffer"
 OWN_BOUND = "own-bound"
-"""The application limits itself: it queries its unacknowledged bytes (SIOCOUTQ) before it writes more."""
+"""The application limits itself: before it writes more, it asks for its unacknowledged bytes (SIOCOUTQ)."""
 NOTHING = "nothing-to-send"
 OPEN = "open"
-"""Bytes are unsent, and no gate is closed: the kernel is about to send them, or waits for the processor."""
+"""Bytes are unsent, and no gate is closed. The kernel is about to send the bytes, or waits for the processor."""
 
 GATES = (
     *(HANDSHAKE, CLOSING, TIMEOUT, TAIL_PROBE, RECOVERY, PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW, NAGLE, CORK),
@@ -53,7 +50,7 @@ TSO_WIN_DIVISOR = 3
 
 
 def closed(event: Event, at_ns: int) -> tuple[str, ...]:
-    """Return the gates that are closed at `at_ns`, when the sender has the state of `event`."""
+    """Return the gates that are closed at `at_ns` if the sender has the state of `event`."""
     if event.state in OPENING:
         return (HANDSHAKE,)
     recovering = (RECOVERY,) if event.ca_state >= CA_RECOVERY else ()
@@ -68,10 +65,10 @@ def closed(event: Event, at_ns: int) -> tuple[str, ...]:
 
 
 def _held(event: Event, at_ns: int) -> tuple[str, ...]:
-    """Return the closed gates between the application's bytes and the network, in the kernel's order."""
+    """Return the closed gates that keep the application's bytes from the network, in the kernel's order."""
     tests = (pacing, congestion_window, window, nagle, small_queue)
     gates = tuple(gate for test in tests if (gate := test(event, at_ns)))
-    if NAGLE in gates and event.no_space:  # with space in the buffer, the application would fill the partial segment
+    if NAGLE in gates and event.no_space:  # if the buffer had space, the application would fill the partial segment
         gates = (*gates, SEND_BUFFER)
     return gates or tuple(filter(None, [deferral(event)]))
 
@@ -114,7 +111,7 @@ def nagle(event: Event, _at_ns: int = 0) -> str | None:
 def deferral(event: Event) -> str | None:
     """Return the gate that TSO deferral closes: less than a third of the window (receive or congestion) is free.
 
-    This is `tcp_tso_should_defer` without its time conditions.
+    The condition is that of `tcp_tso_should_defer`, without its time conditions.
     """
     if event.unsent_skb_bytes <= event.mss_cache or event.ca_state >= CA_RECOVERY:
         return None
@@ -131,5 +128,5 @@ def small_queue(event: Event, _at_ns: int = 0) -> str | None:
 
 
 def _room(event: Event) -> int:
-    """Return the number of bytes that the receiver's window still allows."""
+    """Return how many more bytes the receiver's window allows."""
     return ahead(event.snd_una + event.snd_wnd, event.snd_nxt)

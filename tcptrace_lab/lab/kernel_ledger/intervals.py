@@ -1,8 +1,7 @@
-"""Divides the time between a sender's events into intervals.
+"""Divides the time between a sender's events into intervals, with their closed gates and with the gates that opened last.
 
-Finds the closed gates of each interval, and those that opened last. Some events are recorded before they change the sender's state: a
-segment is about to be processed, or an application begins to write. If such an event ends an interval, the interval has the state of this
-event. Otherwise, it has the state of the event at its start.
+Some events are recorded before they change the sender's state: a segment is about to be processed, or an application begins to write. If
+such an event ends an interval, the interval has the state of this event. Otherwise, it has the state of the event at its start.
 """
 
 from __future__ import annotations
@@ -22,12 +21,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""The number of records before the report of a retransmission that are searched for its segments (a choice)."""
+"""Number of records before the report of a retransmission in which its segments are searched (a choice)."""
 AT_ONCE_NS = NS_PER_MS
-"""Maximum time from a retransmission to the tracer's report.
-
-The report takes microseconds, and longer on a busy machine.
-"""
+"""Maximum time from a retransmission to the tracer's report. It takes microseconds, and longer on a busy machine."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -41,7 +37,7 @@ class Interval:
     Attributes:
         event: the sender's state during the interval.
         gates: the closed gates, in the kernel's order.
-        last: the gates that opened last; several if one event opened them.
+        last: the gates that opened last. These are several gates if one event opened them.
     """
 
     start_ns: int
@@ -81,10 +77,11 @@ def _departs(event: Event) -> bool:
 
 
 def _timers(events: Sequence[Event]) -> list[str | None]:
-    """Return the running timer after each event, if that timer later sent a retransmission.
+    """Return the running timer after each event if this timer later sent a retransmission; otherwise None.
 
-    If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, outside of recovery, the timer of a tail
-    loss probe sent it. Both timers start when the last segment is received or sent. The kernel reports a retransmission after sending it.
+    If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, the timer of a tail loss probe sent it,
+    except during recovery. Both timers start when the last segment is received or sent. The kernel reports a retransmission after sending
+    it.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):
@@ -107,9 +104,9 @@ def _is_part(departure: Event, retransmission: Event) -> bool:
 
 
 def _bounded(events: Sequence[Event]) -> list[bool]:
-    """Return whether the application limits itself, for the time after each event.
+    """Return for each event whether the application limits itself in the time after it.
 
-    An application limits itself if it queries its unacknowledged bytes (SIOCOUTQ) before it writes.
+    Such an application asks for its unacknowledged bytes (SIOCOUTQ) before it writes.
     """
     bounded = [False] * len(events)
     asked_since: int | None = None
@@ -127,7 +124,7 @@ def _bounded(events: Sequence[Event]) -> list[bool]:
 def _with_last(found: Sequence[Interval], departures: set[int]) -> list[Interval]:
     """Add to each interval the gates that opened last.
 
-    They are the closed gates that stayed closed longest before the next transmission. A timer's segment is sent even if other gates are
+    These are the closed gates that stayed closed longest before the next transmission. A timer sends its segment even if other gates are
     closed, so the timer counts as the gate that opened last.
     """
     ends: dict[str, int] = {}

@@ -1,7 +1,4 @@
-"""The kernel's ledger of a transfer, stored in a Parquet file next to the captures.
-
-One row is one interval during which the same gates were closed.
-"""
+"""The kernel's ledger of a transfer, in a Parquet file beside the captures. A row is an interval during which no gate opened or closed."""
 
 from __future__ import annotations
 
@@ -116,8 +113,8 @@ def _rows(life: Life, other: Life | None, path: Between) -> Iterator[_Row]:
 def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], list[str]]:
     """Return all closed gates, and the gates that opened last.
 
-    If a timer's retransmission was spurious, the timer delayed nothing and is removed. If the retransmission was needed, only the timer
-    opened last.
+    If a timer's retransmission was spurious, the timer has delayed nothing, and is removed. If the retransmission was needed, only the
+    timer opened last.
     """
     gates, last = list(interval.gates), list(interval.last)
     if gates[0] not in TIMERS:
@@ -128,7 +125,7 @@ def _without_timer(interval: Interval, *, is_needed: bool) -> tuple[list[str], l
 
 
 def _last(times: Sequence[int], moment_ns: int) -> int:
-    """Return the latest time that is not after `moment_ns`. If there is none, return a time before all others."""
+    """Return the latest time that is not after `moment_ns`. Without such a time, return a time before all others."""
     at = bisect_right(times, moment_ns)
     return times[at - 1] if at else _BEFORE_ALL_NS
 

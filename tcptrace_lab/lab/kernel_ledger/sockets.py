@@ -68,12 +68,12 @@ class Event:
 
     @property
     def unsent_bytes(self) -> int:
-        """Return the number of bytes (and the FIN) that the application has written and TCP has not sent yet."""
+        """Return how many bytes (and the FIN) the application has written, but TCP has not yet sent."""
         return ahead(self.write_seq, self.snd_nxt)
 
     @property
     def unacked_bytes(self) -> int:
-        """Return the number of bytes that TCP has sent and the peer has not acknowledged."""
+        """Return how many bytes TCP has sent, but the peer has not acknowledged."""
         return ahead(self.snd_nxt, self.snd_una)
 
     @property
@@ -94,7 +94,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(slots=True)
 class Life:
-    """One socket during one connection."""
+    """One socket, for the duration of one connection."""
 
     local: Endpoint
     remote: Endpoint
@@ -108,10 +108,7 @@ class Life:
 
 
 def lives(table: pl.DataFrame) -> list[Life]:
-    """Return the lives of all sockets in a table of events, in the order of their first events.
-
-    Listening sockets are omitted.
-    """
+    """Return the lives of all sockets in a table of events, in the order of their first events. Listening sockets are left out."""
     found: list[Life] = []
     current: dict[int, Life] = {}
     names = ["socket", "local_address", "local_port", "remote_address", "remote_port", *_FIELDS]
@@ -135,7 +132,7 @@ def lives(table: pl.DataFrame) -> list[Life]:
 
 
 def pairs(every: Iterable[Life]) -> list[tuple[Life, Life | None]]:
-    """Pair each socket's life with the life of its peer, or with None if the peer was not traced."""
+    """Pair each life with the life of the peer's socket, or with None if the peer was not traced."""
     every = list(every)
     by_ends: dict[tuple[Endpoint, Endpoint], list[Life]] = {}
     for life in every:

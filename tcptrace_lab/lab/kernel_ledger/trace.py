@@ -31,7 +31,7 @@ class Trace:
     """The result of tracing a transfer.
 
     Attributes:
-        events: the file.
+        events: file with the events.
         costs: the tracer's own counts: lost records, and the runs and nanoseconds of each BPF program.
     """
 

@@ -54,7 +54,7 @@ KNOWN: Mapping[str, Experiment] = {
     "slow-start-then-send-buffer": _lab(path(0.050, room=True), BoundedBulk(3_000_000, 131_072, 8_192), nodelay=True),
     "writer-then-window": _lab(path(0.020), Mixture((PeriodicWriter(8_000, 15, 0.06), Bulk(600_000))), receive_buffer_bytes=24_000),
 }
-"""The experiment for each name. The name describes the purpose of the transfer."""
+"""Experiments by name. A name describes the purpose of the transfer."""
 
 
 def make(name: str, folder: Path) -> dict[str, Any]:

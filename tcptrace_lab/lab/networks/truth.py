@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.networks.path import PathLog
 
 SEQ_SPACE = 1 << 32
-PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): timestamps may be older by this many ticks
+PAWS_TICKS = 1  # Linux's TCP_PAWS_WINDOW (include/net/tcp.h): an accepted timestamp can be older by this many ticks
 
 
 class Truth(StrEnum):

@@ -37,7 +37,7 @@ class GvisorSender(Sender):
         self.set(
             snd_cwnd=max(state["snd_cwnd"], 0),
             ssthresh=max(state["ssthresh"], 0),
-            packets_out=max(state["outstanding"], 0) + sacked_out,  # netstack may have subtracted SACKed packets from `outstanding` twice
+            packets_out=max(state["outstanding"], 0) + sacked_out,  # netstack possibly subtracts SACKed packets twice
             sacked_out=sacked_out,
             ca_state=CA_LOSS if self.recovers_at is not None else CA_RECOVERY if state["is_recovery"] else 0,
             srtt_us=state["srtt_us"],

@@ -100,7 +100,7 @@ class Destinations:
         self._known: dict[bytes, bool] = {}
 
     def may(self, destination: bytes) -> bool:
-        """Return whether frames may be sent to this address of 4 or 16 bytes."""
+        """Return whether sending frames to this address of 4 or 16 bytes is allowed."""
         known = self._known.get(destination)
         if known is None:
             address = ipaddress.ip_address(destination)

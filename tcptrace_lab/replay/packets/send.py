@@ -52,7 +52,7 @@ class Plan:
         display_filter: Wireshark display filter; empty: all frames.
         loops: number of repetitions.
         allowed: networks whose addresses are allowed as destinations.
-        any_interface: allow an interface that may leave this machine.
+        any_interface: allow an interface that possibly leads out of this machine.
     """
 
     path: str

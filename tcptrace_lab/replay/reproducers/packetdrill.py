@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.stacks.setting import Step
 
 KERNEL: Final = "linux"
-"""The stack under test. The captured hosts may have another stack."""
+"""The stack under test. The captured hosts possibly have another stack."""
 
 MIN_DELAY_NS: Final = 5_000_000
 """Minimum one-way delay of the script's path."""

@@ -1,8 +1,10 @@
 """Kills runs of `batch` at random moments, and checks that the resumed archive equals the archive of an undisturbed run.
 
-`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once without interruption, and then 50 more times
-(`archive_captures.py` makes such a folder). SIGKILL ends each run at a random moment. It also ends the runs that resume the archive, until
-one of them completes. Every file of the dataset and the index must be equal, byte for byte. No capture may be analyzed twice.
+`python benchmarks/archives/archive_kills.py FOLDER 50` archives the captures of a folder once without interruption, and then 50 more times.
+`archive_captures.py` makes such a folder.
+
+SIGKILL ends each run at a random moment. It also ends the runs that resume the archive, until one of them completes. Every file of the
+dataset and the index must then be equal, byte for byte. No capture must be analyzed twice.
 """
 
 from __future__ import annotations

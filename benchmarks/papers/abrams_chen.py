@@ -3,11 +3,12 @@
 One parameter is fitted: `hosts.PC_TASK_CHANGE_NS` is chosen so that 40 KB take 345 ms. The idle share then follows. The model does not
 reach two published results:
 
-- Figure 5 has one idle gap of 15.446 ms. By the paper's own sum of 156 ms, the twenty gaps have half of this length on average.
-- The paper says that throughput is "cut in half" where both hosts are equally fast (ratio of rates 1). 40 KB in 345 ms are 0.95 Mb/s, and
-  the paper's bound is 2.209 Mb/s. This needs a certain time between the tasks of the PC. With this time, the points of figure 8 would be a
-  third too low: 1.677 Mb/s follows from 3.469 + 0.477 ms and the line alone. So figure 8 is modelled without the time between tasks, as the
-  paper does for 2.209 Mb/s. One set of costs does not fit both experiments.
+- Figure 5 shows one idle gap of 15.446 ms. The paper also gives a sum of 156 ms for twenty gaps, so the average gap has only half of this
+  length.
+- The paper says that throughput is "cut in half" if both hosts are equally fast (ratio of rates 1). In the transfer, 40 KB take 345 ms.
+  That is 0.95 Mb/s, and the paper's bound is 2.209 Mb/s. Such a rate needs a certain time between the tasks of the PC. With this time, the
+  points of figure 8 would be a third too low, because its 1.677 Mb/s follow from 3.469 + 0.477 ms and the line alone. So figure 8 is
+  modelled without time between tasks, like the paper's 2.209 Mb/s. No set of costs fits both experiments.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ SLOW_MBPS = 2.0
 
 PHASES_NS = (0, 50_000_000, 100_000_000, 150_000_000)
 RECEIVER_LATER_NS = 77_000_000
-"""Delay of the receiver's heartbeats behind those of the sender. Any value will do."""
+"""Delay of the receiver's delayed-ACK timer (heartbeat) behind that of the sender. Any value will do."""
 
 UNFIRM = frozenset({(24, 48), (24, 51)})
 """Send and receive buffers (KiB) of the slow cells whose rate the model misses. It gives 0.63 Mb/s instead of 0.76 and 0.74."""

@@ -1,10 +1,11 @@
 """Law 1998: writes of 1 KB with socket buffers of 4 KB, over Ethernet between hosts with IRIX 6.2, reach only 0.04 Mb/s.
 
-The model assumes that IRIX rounds a buffer down to whole segments. Two observations of Law's support this. She writes that the kernel fits
-a buffer to the next lowest MSS (section 4.3.2). And one of her senders stopped after 42 writes of 1,460 bytes with a buffer of 61,440.
+The model assumes that IRIX rounds a buffer down to whole segments. Two observations support this. Law writes that the kernel fits a buffer
+to the next lowest MSS (section 4.3.2). And one of her senders stopped after 42 writes of 1,460 bytes with a buffer of 61,440.
 
-So a buffer from 2 to just under 3 segments counts as 2 segments: 3K and 4K lead to the deadlock. A buffer from 3 segments on has at least
-3: 4,380 bytes and 5K do not lead to it. 4.4BSD rounds up. That would make three segments of 4 KB, which cannot lead to the deadlock.
+So a buffer from 2 to just under 3 segments counts as 2 segments. Buffers of 3K and 4K therefore lead to the deadlock. A larger buffer has
+at least 3 segments, so 4,380 bytes and 5K do not lead to it. 4.4BSD rounds up: it makes three segments of 4 KB, which cannot lead to the
+deadlock.
 """
 
 from __future__ import annotations

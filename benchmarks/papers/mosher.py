@@ -1,11 +1,11 @@
 """Mosher 1985: how often 4.2BSD calls the kernel's routines for 10,000 writes of six sizes, on a VAX 11/750 over the 3 Mb/s Ethernet.
 
-Writes of 1,025 bytes show a silly window at the socket. Its buffer has 2,048 bytes, and 1,023 of them are free, so nearly every write is
+Writes of 1,025 bytes show a silly window at the socket. Its buffer has 2,048 bytes, and 1,023 of them are free. So nearly every write is
 cut into ten small buffers instead of 1,024 + 1 bytes.
 
-For small sizes, two rules decide the number of ACKs: an ACK for at least 717 bytes (35 %), or every 200 ms by the heartbeat. For writes of
-1 byte, Mosher counted 323 segments. Her smallest packets took 5.5 ms, so 10,000 of them take 55 s, or 275 heartbeats. This gives more than
-one segment per heartbeat. The reason is unknown.
+For small sizes, two rules decide the number of ACKs. The receiver sends an ACK after at least 717 bytes (35 %), or when the delayed-ACK
+timer fires every 200 ms. For writes of 1 byte, Mosher counted 323 ACKs. Her smallest packets took 5.5 ms, so 10,000 of them take 55 s, in
+which the timer fires 275 times. It is unknown why there were more ACKs.
 """
 
 from __future__ import annotations

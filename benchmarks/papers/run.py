@@ -21,7 +21,7 @@ PHASES = 20
 """Number of phases over which round trips of 8 KB are averaged. They are 10 ms apart."""
 
 USUAL_MS = (160, 300)
-"""The range of usual means by phase: those of heartbeats that are not close together."""
+"""The usual range of means by phase (ms). It holds if the delayed-ACK timers of the hosts do not fire close together."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -74,7 +74,7 @@ def comer_lin_tables() -> str:
 
 
 def liu_ranges() -> str:
-    """Return the results for every message size over both lines, the ablations, and the round trips."""
+    """Return the results for every message size over ATM and Ethernet, the ablations, and the round trips."""
     parts = ["## Liu et al. 1995: sizes that stall", liu.__doc__ or ""]
     sizes = range(1, liu.LARGEST_BYTES + 1)
     for atm, expected in ((True, liu.published_atm()), (False, liu.published_ethernet())):

@@ -160,7 +160,7 @@ for at in due:
     late.append(time.monotonic_ns() - begin - at)
 print(json.dumps(late))
 """
-"""Its numbers are CLOCK_MONOTONIC and TIMER_ABSTIME."""
+"""A loop that sleeps until each frame is due. The arguments 1 and 1 are CLOCK_MONOTONIC and TIMER_ABSTIME."""
 
 
 def bare_us(path: Path) -> list[float]:

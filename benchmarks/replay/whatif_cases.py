@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FACTOR: Final = 2
 MAX_BYTES: Final = 4_000_000
-"""Larger transfers take the models minutes."""
+"""Limit on the size of a transfer. The models would need minutes for larger ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _with_window(name: str, experiment: Experiment, size: int) -> Case:
     return Case(name, experiment, replace(experiment, options=options), Changes(receive_buffer_bytes=size))
 
 
-# The wide ranges
+# Transfers with parameters from wide ranges
 
 MTUS: Final = (576, 1_280, 1_500, 1_500, 1_500, 4_352, 9_000, 9_180, 16_384, 65_535)
 """The MTUs of the IPv4 minimum, the IPv6 minimum, Ethernet (three times), FDDI, jumbo frames, IP over ATM, 16 KB, and the maximum."""

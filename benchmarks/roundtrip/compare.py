@@ -73,7 +73,10 @@ def _sums(spans: list[Span]) -> Counter[str]:
 
 
 def _apart(truth: Counter[str], told: Counter[str]) -> tuple[float, dict[tuple[str, str], float]]:
-    """Return half of the sum of all differences, as a share of the life. Also return the confused causes, largest first."""
+    """Return by how much the ledgers differ, and the confused causes, largest first.
+
+    The difference is half of the sum of all differences, as a share of the life.
+    """
     life = sum(truth.values()) or 1
     less = {cause: (truth[cause] - told[cause]) / life for cause in truth if truth[cause] > told[cause]}
     more = {cause: (told[cause] - truth[cause]) / life for cause in told if told[cause] > truth[cause]}

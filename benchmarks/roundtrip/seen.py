@@ -52,11 +52,11 @@ HOLDS = frozenset({"nagle", "nagle-delayed-ack", "delayed-ack", "send-buffer", "
 GATHERED = frozenset({"nagle", "nagle-delayed-ack"})
 GIVEN_LATER = "held for what was given later"
 NAGLES = {"delayed-ack": "nagle-delayed-ack", "send-buffer": "nagle"}
-"""What a cause looks like if the buffer holds only one small segment."""
+"""Maps the model's cause to the cause that a capture shows, if the buffer holds only one small segment."""
 AGREE_SHARE = 0.05
 """Two estimates of the serialization delay agree if they differ by less than this share."""
 WINDOWS = frozenset({"send-buffer", "delayed-ack", "slow-start", "congestion-window"})
-"""The causes that look like a full receive window if the window has no room either."""
+"""Causes that a capture shows as a full receive window, if the window has no room either."""
 CAUSAL_SHARE_NEAR = 0.1
 """At the sender, an event within this share of the RTT before a departure possibly caused the departure."""
 NO_DISTANCE_NS = 50_000
@@ -184,9 +184,9 @@ def _alone_bytes(departures: list[Packet], acks: list[tuple[int, int, int]]) -> 
 
 
 def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: bool, own: bool) -> Callable[[int], int]:
-    """Return a function from a payload size to the transmission time beyond that of a SYN.
+    """Return a function that gives the transmission time of a payload beyond that of a SYN, as far as a capture hides it.
 
-    The function returns 0 if a capture shows this time, because one segment once followed another at once.
+    If one segment ever followed another at once, the capture shows this time, and the function returns 0.
     """
 
     def takes(payload_bytes: int) -> int:
@@ -204,11 +204,11 @@ def _hidden_ns(run: Run, link: Link, mss: int, options: int, *, from_client: boo
 
 
 def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_client: bool) -> bool:
-    """Return whether a FIN and a message with its answer show the transmission times of the lines.
+    """Return whether two observations show the transmission times of the lines: a FIN, and a message with its answer.
 
     The FIN must follow data at once. The message and its answer must take longer than the SYNs by exactly the time that the lines need for
-    them. If the hosts are next to each other, FINs of the peer show nothing. It is then unknown whether the peer's segments are captured
-    when they leave or when they arrive.
+    the data. If the hosts are next to each other, a FIN of the peer shows nothing. It is then unknown whether the peer's segments are
+    captured when they leave or when they arrive.
     """
 
     def longer_ns(link: Link, payload_bytes: int) -> int:
@@ -235,9 +235,9 @@ def _exchange_shows(run: Run, forth: Link, back: Link, options: int, *, from_cli
 
 
 def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_client: bool) -> bool:
-    """Return whether the ACK of a single segment shows the transmission time of the segment.
+    """Return whether the ACK of a single segment shows the transmission time of this segment.
 
-    The ACK must take longer than the ACK of the SYN by the time that the segment needs on the line beyond that of the SYN.
+    The ACK of the segment takes longer than the ACK of the SYN. The difference must equal the difference of the two transmission times.
     """
     acks = arrivals_of_acks(run, from_client=from_client)
 
@@ -258,7 +258,7 @@ def _a_round_trip_shows(run: Run, longer_ns: Callable[[int], int], *, from_clien
 
 
 def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
-    """Yield the wait. The last `unseen_ns` of its time in transit get `cause` instead of network."""
+    """Yield the wait with `cause` in place of network for the last `unseen_ns` of its time in transit."""
     for start, end, name in reversed(wait):
         if name != "network" or unseen_ns <= 0 or cause == "network":
             yield start, end, name
@@ -270,10 +270,9 @@ def _without(wait: list[Span], unseen_ns: int, cause: str) -> Iterator[Span]:
 
 
 def _as_held(wait: list[Span], line_ns: int, arrivals: list[int]) -> Iterator[Span]:
-    """Yield the wait, in which the cause at the end of the wait also covers the parts directly before it.
+    """Yield the wait after its last cause has taken over the parts directly before it.
 
-    Such parts are those in which the program had written nothing, those in transit, and those in which Nagle's algorithm waited for the
-    program.
+    These are parts in which the program had written nothing, parts in transit, and parts in which Nagle's algorithm waited for the program.
     """
     first = len(wait)
     if wait and wait[-1][2] in HOLDS:
@@ -293,10 +292,10 @@ def _as_held(wait: list[Span], line_ns: int, arrivals: list[int]) -> Iterator[Sp
 
 
 def _let_nothing_go(wait: list[Span], causal_ns: int) -> list[Span]:
-    """Return the wait with marked parts if the program or a timer delayed the data after room was available.
+    """Return the wait. If the program or a timer delayed the data, parts in which something else held the sender are marked.
 
-    Only a last part longer than `causal_ns` shows this, because a shorter one can be a reaction to an ACK. The marked parts then count as
-    the application's.
+    Only a last part longer than `causal_ns` shows such a delay, because a shorter one can be a reaction to an ACK. `_as_given` later turns
+    the marked parts into the application's.
     """
     if not wait or wait[-1][2] not in {"application", *GATHERED} or wait[-1][1] - wait[-1][0] <= causal_ns:
         return wait
@@ -304,9 +303,9 @@ def _let_nothing_go(wait: list[Span], causal_ns: int) -> list[Span]:
 
 
 def _as_given(wait: list[Span], answered_ns: int) -> Iterator[Span]:
-    """Yield the wait, in which the parts that gathered data become the application's.
+    """Yield the wait after the parts of Nagle's algorithm and the marked parts have become others.
 
-    They do so from the time at which an answer could be back. Until then, they become time in transit.
+    Until an answer could be back, they become time in transit. From then on, they become the application's.
     """
     for start, end, cause in wait:
         if cause not in GATHERED and cause != GIVEN_LATER:

@@ -1,4 +1,7 @@
-"""The commands that are compared: the engine, `analyze`, tcptrace, tshark, capinfos and the bare walk over the packets."""
+"""The commands that are compared: the engine, `analyze`, tcptrace, tshark, capinfos and the bare walk.
+
+The bare walk is a program that only steps from packet to packet.
+"""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class Framer:
         records["ethertype"] = 0x0800
         records["version"] = 0x45
         records["total_length"] = total_length
-        records["fragment"] = 0x4000  # don't fragment, as Linux sends TCP
+        records["fragment"] = 0x4000  # don't fragment: Linux sets this flag in TCP packets
         records["protocol"] = _TCP
         records["data_offset"] = (20 + option_bytes) // 4 << 4
         records["options_head"] = 0x0101080A  # NOP, NOP, timestamps of 10 bytes

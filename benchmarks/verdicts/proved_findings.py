@@ -1,9 +1,10 @@
-"""A table of the proved findings of a folder of captures, and of others that were read, with what a second reading of their frames showed.
+"""Makes the table of findings that a person has checked in their frames.
 
     python benchmarks/verdicts/proved_findings.py CAPTURES > benchmarks/verdicts/proved-findings.md
 
-The engine supplies the findings. A person read the frames with tshark's fields; the results are below (`READ`). The script names findings
-that nobody has read yet, and exits with 1: look at their frames and write what they show, or fix the rule.
+The table has the proved findings of a folder of captures, and others that were checked. The engine supplies the findings. A person read
+their frames with tshark's fields, and `READ` has the results. If nobody has read a finding yet, the script prints its name and exits with
+1. Then look at its frames and write down what they show, or fix the rule.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_a_script_in_a_host_a_comment_or_a_file_name_does_not_run(visit: Open, t
 
 @pytest.mark.parametrize("name", ["ethernet-loss.pcapng", "ethernet-nagle-on.pcapng"])
 def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: str) -> None:
-    """Each cause has one share of the width, in the strip and in the time bar.
+    """The share of a cause in the width of the strip equals its share in the width of the time bar.
 
     The widths in the strip come from Plotly's data, and those in the bar come from the browser's layout.
     """

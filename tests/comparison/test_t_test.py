@@ -105,7 +105,8 @@ def test_numbers_without_any_spread_differ_for_certain_or_not_at_all() -> None:
 def test_five_percent_of_equal_experiments_are_called_different() -> None:
     """Welch's test promises to find 5 % of equal pairs different. The test draws 4,000 random pairs of samples.
 
-    The samples have 5 and 8 numbers, with equal means and different spreads. The share can differ from 5 % by 3.4 standard errors.
+    The samples have 5 and 8 numbers, with equal means and different spreads. The result is allowed to differ from 5 % by 3.4 standard
+    errors.
     """
     drawn = np.random.default_rng(7)
     pairs = ((drawn.normal(0, 1, 5).tolist(), drawn.normal(0, 3, 8).tolist()) for _ in range(4000))

@@ -188,7 +188,7 @@ def test_a_ring_keeps_its_last_files_and_they_are_one_capture(tmp_path: Path) ->
 
 
 def _number(path: Path) -> int:
-    """Return the number of a ring file: `ring_00005_20261121064918.pcapng` → 5."""
+    """Return the number of a ring file, for example 5 for `ring_00005_20261121064918.pcapng`."""
     return int(path.stem.split("_")[1])
 
 

@@ -80,7 +80,7 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
     """In a tenth of the messages, the delayed-ACK timer expires at once, so these messages do not stall.
 
-    A single band of four or five messages proves nothing. All bands together do, because the share of stalls is equal in them.
+    A single band of four or five messages proves nothing. All bands together are a proof, because they have one share of stalls.
     """
     bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
@@ -236,7 +236,7 @@ def test_many_sizes_take_bounded_time() -> None:
 def test_intervals_are_those_of_the_textbook() -> None:
     """Wilson's interval for 8 successes in 10 trials is 0.490 to 0.943 (Newcombe 1998, method 3).
 
-    The median of the numbers from 1 to 100 has an interval from 40 or 41 to 60 or 61.
+    The interval of the median of the numbers 1 to 100 begins at 40 or 41, and it ends at 60 or 61.
     """
     assert list(wilson(8, 10)) == pytest.approx([0.4902, 0.9433], abs=1e-3)
     low, high = median_interval(np.arange(1.0, 101.0))

@@ -116,7 +116,7 @@ def test_counts_and_times_are_those_of_tshark(name: str) -> None:
     for connection in document["connections"]:
         own = opinion.filter(pl.col("conn") == connection["id"]).sort("frame")
         assert (connection["first_frame"], connection["last_frame"]) == (own["frame"][0], own["frame"][-1])
-        times_ns: list[int] = own["ts_ns"].sort().to_list()  # timestamps may run backwards
+        times_ns: list[int] = own["ts_ns"].sort().to_list()  # timestamps can run backwards
         assert connection["duration_s"] == pytest.approx((times_ns[-1] - times_ns[0]) / 1e9, abs=1e-9)
         sent = {"client_to_server": connection["client"]["port"], "server_to_client": connection["server"]["port"]}
         for key, port in sent.items():

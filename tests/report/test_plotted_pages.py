@@ -53,7 +53,7 @@ def pair() -> Mapping[str, Any]:
 def test_delays_and_losses_of_a_pair_are_the_differences_that_tshark_sees(pair: Mapping[str, Any]) -> None:
     """A packet is lost if tshark sees it only in the sender's capture.
 
-    One machine made both captures, so the estimated clock offset is nearly 0. It has opposite signs in the two directions.
+    One machine made both captures, so the estimated clock offset is nearly 0. The offset has opposite signs in the two directions.
     """
     offsets = []
     at_client, at_server = by_tshark(SENDER), by_tshark(RECEIVER)

@@ -157,7 +157,7 @@ def test_a_pc_sends_1460_and_588_and_then_stands_idle() -> None:
 def test_a_second_packet_of_receive_buffer_is_what_helps() -> None:
     """Figure 8 of the paper has the measured rates.
 
-    No rate can be higher than 1,024 bytes in 3.469 + 0.477 / 2 ms, which is 2.209 Mb/s.
+    The highest possible rate is 1,024 bytes per 3.469 + 0.477 / 2 ms, which is 2.209 Mb/s.
     """
     one, two, three = (abrams_chen.into_the_d310(kib * 1024).mbps for kib in (1, 2, 3))
     assert one == pytest.approx(1.677, rel=0.1)

@@ -87,7 +87,7 @@ def test_a_window_after_a_reset_is_an_update_to_tshark(tmp_path: Path) -> None:
 
 
 def test_an_option_that_the_capture_cut_is_shown_by_tshark_as_far_as_it_goes(tmp_path: Path) -> None:
-    """Of frame 4, 62 bytes are captured: 54 bytes of headers and 8 bytes of options.
+    """The capture has 62 bytes of frame 4: 54 bytes of headers and 8 bytes of options.
 
     The 8 bytes are two no-operations, and the kind, the length and the value of a timestamp. The echoed timestamp is cut off.
     """
@@ -109,7 +109,7 @@ def test_a_scale_cut_off_a_syn_is_unknown_to_us_and_none_to_tshark(tmp_path: Pat
 
 
 def test_sack_blocks_that_the_capture_cut_are_shown_by_tshark_as_far_as_they_go(tmp_path: Path) -> None:
-    """Of frame 5, 66 bytes are captured: 54 bytes of headers and 12 bytes of options.
+    """The capture has 66 bytes of frame 5: 54 bytes of headers and 12 bytes of options.
 
     The 12 bytes are two no-operations, the kind and the length of a SACK option, and its first block. The second block is cut off.
     """
@@ -180,7 +180,7 @@ def test_the_first_fragment_in_a_connection_is_a_segment_to_tcptrace(tmp_path: P
 
 
 def test_options_of_a_header_longer_than_its_packet_are_read_by_tshark(tmp_path: Path) -> None:
-    """According to the TCP header, it has 40 bytes, but the packet has only 32.
+    """According to its length field, the TCP header has 40 bytes. The packet has only 32 bytes for it.
 
     tcptrace-lab applies the window scale of 7 to this segment. tshark applies no scale.
     """
@@ -277,7 +277,7 @@ def test_a_header_cut_in_the_middle_is_a_segment_to_tshark(tmp_path: Path) -> No
 
 
 def test_a_sack_block_cut_behind_its_left_edge_is_none(tmp_path: Path) -> None:
-    """Of frame 5, 62 bytes are captured: 54 bytes of headers and 8 bytes of options.
+    """The capture has 62 bytes of frame 5: 54 bytes of headers and 8 bytes of options.
 
     The options end after the left edge of a SACK block. Both programs agree on the data after this segment.
     """

@@ -151,7 +151,7 @@ def test_a_number_in_another_quarter_is_no_late_one_behind_it_to_tcptrace(tmp_pa
 
 
 def test_data_of_a_header_longer_than_its_packet_is_less_than_nothing_to_tcptrace(tmp_path: Path) -> None:
-    """According to the TCP header, it has 40 bytes, but the packet has only 20.
+    """According to its length field, the TCP header has 40 bytes. The packet has only 20 bytes for it.
 
     For tcptrace, this segment has -20 bytes of data, so it is not a pure ACK.
     """

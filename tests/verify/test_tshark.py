@@ -508,7 +508,10 @@ def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark
 
 
 def test_an_ack_behind_a_reset_is_held_against_its_window_by_tshark(tmp_path: Path) -> None:
-    """A RST does not change the window (RFC 9293, 3.10.7.4). So the windows of the ACKs before and after it are equal."""
+    """A RST does not change the window (RFC 9293, 3.10.7.4). So the ACKs before and after the RST have equal windows.
+
+    tshark compares the second ACK with the window of the RST.
+    """
     text = f"""{HANDSHAKE}
         0.015 S > C .  1:1(0) ack 1 win 509
         0.020 S > C R. 1:1(0) ack 1 win 0
@@ -534,9 +537,9 @@ def test_the_ack_of_a_reset_is_the_answer_to_tshark(tmp_path: Path) -> None:
 
 
 def test_more_than_half_of_the_numbers_ahead_is_back_to_tshark(tmp_path: Path) -> None:
-    """The capture misses nearly 2^31 bytes after byte 1,461. An ACK then acknowledges another 2^29 bytes.
+    """The capture misses nearly 2^31 bytes after byte 1,461. An ACK then acknowledges 2^29 bytes more.
 
-    For tshark, a number more than 2^31 ahead is a lower one (RFC 9293, 3.4).
+    For tshark, a number that is higher by more than 2^31 is a lower one (RFC 9293, 3.4).
     """
     text = f"""{HANDSHAKE}
         0.020 C > S . 1:1461 ack 1

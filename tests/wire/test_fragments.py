@@ -170,7 +170,7 @@ def test_a_cut_fragment_counts_with_its_full_length(tmp_path: Path) -> None:
 
 
 def tunnel(packet: bytes) -> bytes:
-    """Return the packet inside GRE, inside another IPv4 packet."""
+    """Return an IPv4 packet with GRE, which contains `packet`."""
     return bytes(IP(src="192.0.2.1", dst="192.0.2.2", id=77) / GRE(proto=0x0800) / packet)
 
 

@@ -42,7 +42,7 @@ def split(path: Path) -> pl.DataFrame:
 def test_a_super_segment_becomes_full_segments_and_a_rest(tmp_path: Path) -> None:
     """A super-segment of 3,999 bytes is split into segments of 1,460, 1,460 and 1,079 bytes.
 
-    Only the last segment has PSH (8) and FIN (1). Only the first of them counts as the first segment.
+    Only the last segment has PSH (8) and FIN (1). The second and the third segment leave in the burst of the first one.
     """
     rows = split(packets.capture(tmp_path / "super.pcap", TEXT)).filter(pl.col("frame") == 4)
     assert rows.select("seq", "payload_bytes", "in_flight_bytes", "piece", "pieces").rows() == [

@@ -152,7 +152,7 @@ def test_a_segment_that_snaplen_truncates_cannot_be_confirmed(tmp_path: Path) ->
     data[20:24] = PPP_WITH_DIRECTION.to_bytes(4, "little")
     path.write_bytes(data)
     read = engine.read(path)
-    kept = 12  # frames before the second long segment, the first with a whole header
+    kept = 12  # frames before two long segments; the first of these has a whole header
     assert [number for number, _ in forms[kept : kept + 2]] == [UNCOMPRESSED, COMPRESSED]
     assert _undecoded(read)[0] == kept + 2
     assert read.segments["frame"].to_list()[: kept + 1] == list(range(1, kept + 2))

@@ -175,8 +175,8 @@ def test_crc_of_the_check_string() -> None:
 def test_cells_of_a_pdu_lie_back_to_back_at_the_rate_of_oc3c(converted: Callable[[str, AtmForm], Conversion]) -> None:
     """The cells of a packet are sent back to back, and the last cell has the packet's time.
 
-    At 149.76 Mb/s, a cell of 424 bits takes 2831.19658 ns, so 191 cells take 540,758.5 ns. But the previous packet
-    was sent less than 540,758 ns before this packet. The first cell then has the time of the previous packet.
+    At 149.76 Mb/s, a cell of 424 bits takes 2831.19658 ns, so 191 cells take 540,758.5 ns. In this capture, a packet of 192 cells was sent
+    less than 540,758 ns after the previous packet. Its first cell then has the time of the previous packet.
     """
     conversion = converted("atm9188-loss.pcapng", AtmForm.ERF_CELLS)
     with conversion.target.open("rb") as file:

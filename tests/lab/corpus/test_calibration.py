@@ -28,7 +28,7 @@ ENTRY = {
 
 
 def key(cause: str, confidence: str, *, right: bool, at: str = "sender") -> Key:
-    """Return a key of the table of summed times, with this verdict.
+    """Return a key with this verdict. Times are summed for each key.
 
     The kernel's cause is always the receiver window, because these tests do not use it.
     """

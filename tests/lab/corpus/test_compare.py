@@ -57,7 +57,7 @@ def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(
 
 
 def test_what_a_second_costs() -> None:
-    """The costs favor an honest confidence.
+    """A confidence costs less than a weaker one if enough verdicts are right.
 
     `proved` and `consistent` cost less than `possible` if more than about 95% of the verdicts are right. `possible` costs less than
     `unknown` if more than 60% are right.

@@ -74,7 +74,7 @@ def test_what_is_in_the_manifest_is_not_made_again(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_installed_is_left_out_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two transfers contain three programs, and one program is not installed."""
+    """Both transfers use a program that is not installed. The program is named once."""
     absent = Program("none", "no-such-server", "no-such-client", "no-such-package")
     monkeypatch.setitem(PROGRAMS, "absent", absent)
     (line,) = making.make(transfers(1, range(2), ("absent",)), tmp_path, 1)

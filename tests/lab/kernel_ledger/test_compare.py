@@ -1,4 +1,4 @@
-"""Tests of two comparisons: the ledger of captures with a hand-written kernel ledger, and the errors of the command."""
+"""The ledger of captures is compared with a hand-written kernel ledger. Other tests check the errors of the command."""
 
 from __future__ import annotations
 

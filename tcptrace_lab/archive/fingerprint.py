@@ -73,7 +73,6 @@ def program_version() -> str:
 
 
 def _sources(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
-    """Return the name and the contents of each source file of the package, sorted by name."""
     found: list[tuple[str, bytes]] = []
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         name = f"{above}/{entry.name}"

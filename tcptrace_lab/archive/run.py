@@ -256,7 +256,6 @@ class Run:
         return list(dict.fromkeys(named))
 
     def _note(self, found: Found, paths: Sequence[str], refused: dict[str, str]) -> None:
-        """Register files that are not captures or not readable."""
         self.registry.note(paths, found.others, refused)
         self._save(force=True)
 
@@ -299,7 +298,6 @@ class Run:
             prepared.result()
 
     def _register(self, results: Iterable[Result], stop: Callable[[], bool]) -> None:
-        """Register each capture when its analysis has ended."""
         for result in results:
             if not isinstance(result, Done):
                 continue

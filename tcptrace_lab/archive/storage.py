@@ -153,7 +153,6 @@ class Folder:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file's contents to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

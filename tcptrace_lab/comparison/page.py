@@ -176,7 +176,6 @@ def _part(cause: str, ns: float, life_ns: float) -> dict[str, Any]:
 
 
 def _in_step(comparison: Comparison, place: int) -> list[dict[str, Any]]:
-    """Return the connections of all captures side by side, in order of time."""
     lane = comparison.lanes[place]
     if not lane.in_step:
         return []

@@ -232,7 +232,6 @@ def _turns_down(time: NDArray[np.float64], height: NDArray[np.float64], one: int
 
 
 def _lowest_in_buckets(height: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the index of the lowest value in each of `HULL_BUCKETS` buckets."""
     starts = np.linspace(0, height.size, HULL_BUCKETS, endpoint=False).astype(np.int64)
     bucket = np.repeat(np.arange(starts.size), np.diff(starts, append=height.size))
     places: NDArray[np.int64] = np.lexsort((height, bucket))[starts]

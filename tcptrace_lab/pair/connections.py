@@ -57,7 +57,6 @@ def _keys(rows: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _same_ports(counted: pl.DataFrame, ports: tuple[pl.DataFrame, pl.DataFrame]) -> pl.Series:
-    """Return whether the two connections of each row have equal ports."""
     known = counted
     for name, table in zip(("a", "b"), ports, strict=True):
         known = known.join(table.select(pl.col("conn").alias(name), *(pl.col(port).alias(f"{name}_{port}") for port in PORTS)), on=name)

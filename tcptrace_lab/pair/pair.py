@@ -103,7 +103,6 @@ def _endpoints(captured: Captured) -> pl.DataFrame:
 
 
 def _of_pairs(pairs: pl.DataFrame, name: str, table: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a table of connections, one row per pair."""
     return pairs.select(conn=name).join(table, on="conn", how="left", maintain_order="left")
 
 

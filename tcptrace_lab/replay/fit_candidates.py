@@ -38,8 +38,8 @@ def usual(evidence: Evidence, schedule: Schedule, stack: str = "linux", phases: 
 def _nodelays(evidence: Evidence, schedule: Schedule) -> tuple[bool, ...]:
     """Return the values of TCP_NODELAY to try.
 
-    Both values are tried if the option is unknown and the unacknowledged bytes of an end are limited. Otherwise only False is tried, which
-    keeps the value of the schedule.
+    Both values are tried if the option is unknown and the unacknowledged bytes of an end are limited. Otherwise only False is tried, so
+    that the value in the schedule applies.
     """
     unsure = any(evidence.row[f"{side}_nagle"] == "unknown" and evidence.row[f"{side}_data_segments"] for side in ("client", "server"))
     return (False, True) if unsure and any(end.max_unacked_bytes for end in schedule.ends()) else (False,)

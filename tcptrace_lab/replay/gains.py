@@ -150,7 +150,6 @@ def _lives(analysis: Analysis, conns: Sequence[int]) -> dict[int, int]:
 
 
 def _words(gain: ModelledGain, life_ns: int) -> str:
-    """Return the gain as text, with its range and the error of the model."""
     missed = f"{abs(gain.model_error):.1%} {'more' if gain.model_error > 0 else 'less'}"
     by = f"with {gain.changes}, by models that take {missed} time than the original"
     if gain.saved_ns <= 0:

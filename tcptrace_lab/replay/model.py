@@ -130,7 +130,6 @@ def _host(end: End, path: Between, fit: Fit) -> Host:
 
 
 def _stack(stack: Stack, end: End, path: Between) -> Stack:
-    """Return the stack without the options that the connection does not use."""
     if not path.timestamps:
         stack = replace(stack, option_bytes=0)
     if end.max_unacked_bytes is not None:

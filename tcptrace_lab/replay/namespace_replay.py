@@ -176,7 +176,6 @@ def relay_ns() -> int:
 
 
 def _handshake_ns(network: Network, number: int) -> int:
-    """Return the duration of a `connect` call in ns."""
     end = End(((),))
     with network.server.entered():
         listener = prepared(end, ipv6=False, timeout_s=GRACE_S)

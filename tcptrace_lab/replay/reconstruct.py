@@ -291,7 +291,6 @@ def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tu
 
 
 def _socket(evidence: Evidence, tasks: tuple[Task, ...], *, is_client: bool) -> End:
-    """Return one end with the socket options that the capture shows."""
     row, side, other = evidence.row, *(("client", "server") if is_client else ("server", "client"))
     bound = None
     if evidence.share("send-buffer", from_client=is_client) >= BOUND_SHARE and (row[f"{side}_level_rounds"] or 0) >= PLATEAU_ROUNDS:

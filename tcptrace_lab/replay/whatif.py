@@ -237,7 +237,6 @@ small segment.
 
 
 def _duration_ns(schedule: Schedule, one: Fit, until_s: float = inf) -> int:
-    """Simulate a schedule with one fit. Return the duration in ns of the connection, as seen at the client."""
     return life_ns(run(schedule, one, until_s))
 
 
@@ -303,7 +302,6 @@ def _prediction(changes: Changes, schedule: Schedule, fitted: Fitted, evidence: 
 
 
 def _only_larger(changes: Changes, schedule: Schedule) -> bool:
-    """Return whether the changes only enlarge buffers."""
     send, receive = changes.send_buffer_bytes, changes.receive_buffer_bytes
     if changes != Changes(send_buffer_bytes=send, receive_buffer_bytes=receive):
         return False
@@ -329,8 +327,6 @@ This time shrinks when the application no longer sleeps for long (measured: 0.3 
 
 
 def _without_waking(schedule: Schedule) -> Schedule:
-    """Return the schedule without pauses shorter than `WAKING_NS`."""
-
     def kept(end: End) -> End:
         tasks = ((step for step in task if not isinstance(step, Think) or step.for_ns >= WAKING_NS) for task in end.tasks)
         return replace(end, tasks=tuple(map(tuple, tasks)))

@@ -1,9 +1,9 @@
 """Derives from a stack's rules which message sizes stall and which buffer sizes can deadlock a stream, without simulated time.
 
 A request and its answer share one connection. The sender's socket copies the message in pieces. TCP sends full segments at once, and
-Nagle's algorithm delays a small segment. The receiver delays its ACK until enough data has arrived. Sending can end while bytes are unsent
-or the application is blocked. If then only the delayed-ACK timer will send an ACK, the message size stalls. The path decides whether an ACK
-returns before or after the next piece is written, so each size is evaluated for both cases.
+Nagle's algorithm delays a small segment. The receiver delays its ACK until enough data has arrived. At the end, bytes can be unsent, or the
+application can be blocked. The message size stalls if only the delayed-ACK timer sends an ACK in this state. The path decides whether an
+ACK returns before or after the next piece is written, so each size is evaluated for both cases.
 
 The evaluation ignores congestion windows, loss, processing time, and ACKs that the timer sends in the meantime. Earlier messages were
 answered, so none of their bytes are queued or in flight.

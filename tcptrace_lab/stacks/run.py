@@ -90,7 +90,7 @@ def simulate(setting: Setting, *, truth: bool = False, stop: Callable[[Endpoint,
         stop: called with client and server before each event; True ends the run.
 
     Returns:
-        The packets and what the hosts did. One setting always gives one result.
+        The packets and what the hosts did. Equal settings always give equal results.
 
     Raises:
         TooManyEvents: the run exceeds the limit of events or packets.

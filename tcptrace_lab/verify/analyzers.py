@@ -136,7 +136,6 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def _split(program: str, descriptor: int) -> Iterator[bytes]:
-    """Yield complete lines from a pipe."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     pending = b""

@@ -213,7 +213,6 @@ class FigureComparison:
         return found
 
     def _differing(self, pair: _Pair) -> Iterator[tuple[_Pair, Direction, Figure, str]]:
-        """Yield the figures that differ."""
         for direction, printed in pair.directions():
             for figure in FIGURES:
                 if figure.name not in printed:

@@ -228,7 +228,6 @@ def _set_holes(row: Mapping[str, Any], sender: _Direction, receiver: _Direction,
 
 
 def _set_windows(row: Mapping[str, Any], sender: _Direction, ours: OurVerdict) -> None:
-    """Add verdicts for a zero window and for a full window."""
     if row["flags"] & (SYN | FIN | RST):
         return
     if row["window_bytes"] == 0:

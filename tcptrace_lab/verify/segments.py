@@ -172,7 +172,6 @@ class SegmentComparison:
             self._add("completeness", row, verdict, judged, *now)
 
     def _take_duplicate(self, row: dict[str, Any], verdict: OurVerdict, judged: Judgement | None) -> None:
-        """Compare the number of a duplicate ACK if both tools report it."""
         excess_here = self._excess_of[row["conn"], row["from_client"]]
         if row["ack"] != excess_here.ack:
             excess_here.ack, excess_here.excess = row["ack"], 0
@@ -205,7 +204,6 @@ class SegmentComparison:
         return self._streams[stream].take(header, sender)
 
     def _follow_model(self, row: Mapping[str, Any]) -> None:
-        """Record pairs of hosts that announce connections to each other."""
         if len(self._announced) < MAX_FOREIGN and not ANNOUNCING.isdisjoint(row["their_protocols"].split(":")):
             self._announced.add(frozenset((row["their_source"], row["their_target"])))
 
@@ -230,7 +228,6 @@ _TOLD = {"ack": "their_ack", "window_known": "their_scale", "window_bytes": "the
 
 
 def _values(name: str, row: Mapping[str, Any]) -> tuple[object, object]:
-    """Return our value and tshark's value, for output."""
     if name == "conn":
         return row["conn"], row["their_conn"]
     if name == "window_known":

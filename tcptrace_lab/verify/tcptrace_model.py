@@ -242,7 +242,6 @@ class Tally:
                 self.rtt_full.add(span_us)
 
     def _join(self) -> None:
-        """Merge neighbouring segments that are acknowledged."""
         joined: list[_Sent] = []
         for at, sent in enumerate(self.stream):
             if joined and joined[-1].acked and sent.acked and joined[-1].last + 1 == sent.first:

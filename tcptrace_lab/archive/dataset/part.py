@@ -64,7 +64,6 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> None:
 
 
 def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Regroup the rows into frames of `slice_rows` rows that have the table's columns and types."""
     most = slice_rows(table)
     pending: list[pl.DataFrame] = []
     rows = 0
@@ -81,7 +80,6 @@ def _slices(table: Table, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFra
 
 
 def _stored(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    """Keep only the columns that a part stores, and convert categories to strings."""
     names, strings = _columns(table)
     own = frame[names]
     for place in strings:

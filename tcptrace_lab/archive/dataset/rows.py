@@ -76,7 +76,6 @@ _ACCOUNTS = {_account(side, cause): cause for side in SIDES for cause in CAUSES}
 
 
 def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
-    """Yield the rows of the table `ledger_totals`."""
     life = analysis.connections.select("conn", life_ns=pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     for batch in beside(analysis.accounts, life, "conn"):
         long = batch.lazy().unpivot(list(_ACCOUNTS), index=["conn", "life_ns"], variable_name="account", value_name="cause_ns")

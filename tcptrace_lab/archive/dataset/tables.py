@@ -259,7 +259,6 @@ def _hashed(what: object) -> str:
 
 
 def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.DataFrame]:
-    """Yield the rows of one table, one capture after the other."""
     for name, part, paths, failure in sources:
         if table.name == _PROBLEMS and failure is not None:
             yield _problem(name, paths[0], failure)

@@ -160,7 +160,6 @@ def _causes(tables: Mapping[str, pl.LazyFrame], directions: pl.DataFrame) -> dic
 
 
 def _findings(tables: Mapping[str, pl.LazyFrame], places: pl.DataFrame) -> dict[str, list[Any]]:
-    """Return the findings grouped by kind, with the most expensive finding of each kind."""
     found = (
         tables["findings"]
         .sort("id", "cost_ns", "capture", "rank", descending=[False, True, False, False], nulls_last=True)
@@ -198,7 +197,6 @@ def _bucket(width_ns: int, origin_ns: int) -> pl.Expr:
 
 
 def _trend(tables: Mapping[str, pl.LazyFrame], captures: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Return, for each time bucket, the number of captures, the active time, and the time lost to each cause."""
     timed = captures.filter(pl.col("first_ts_ns").is_not_null()).with_columns(bucket=_bucket(width_ns, origin_ns))
     if timed.is_empty():
         return {"width_ns": width_ns, "origin_ns": origin_ns, "buckets": 0, "captures": [], "active_ns": [], "causes": {}}
@@ -263,7 +261,6 @@ def _sparks(directions: pl.DataFrame, groups: pl.DataFrame, width_ns: int, origi
 
 
 def _servers(directions: pl.DataFrame, width_ns: int, origin_ns: int) -> dict[str, Any]:
-    """Return the servers that lost the most time, with the share of lost time in each time bucket."""
     shown = _sums(directions, ["server_addr"]).head(SPARKED)
     return {**_columns(shown), "sparks": _sparks(directions, shown.select("server_addr"), width_ns, origin_ns)}
 

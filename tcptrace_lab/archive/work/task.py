@@ -208,7 +208,6 @@ def _is_still(path: str, source: str, digest: str, looks: tuple[int | str, ...])
 
 
 def _write_report(analysis: Analysis, name: str, target: storage.Place, capture: str) -> str:
-    """Write the report, and return its verdict sentence."""
     from dataclasses import replace  # noqa: PLC0415
 
     from tcptrace_lab import report  # noqa: PLC0415  (the library for the figures is the slowest import)

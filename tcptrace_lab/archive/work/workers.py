@@ -148,7 +148,6 @@ class Pool:
         return result
 
     def _end(self, worker: _Worker) -> str:
-        """Remove a dead worker, and return why it died."""
         worker.process.join()
         worker.pipe.close()
         self._workers.remove(worker)
@@ -161,14 +160,12 @@ class Pool:
         return f"its worker ended with code {code}"
 
     def _look(self) -> None:
-        """Kill busy workers that exceed their memory limit."""
         for worker in self._workers:
             if worker.task is not None and self._is_too_large(worker):
                 worker.too_large = True
                 worker.process.kill()
 
     def _is_too_large(self, worker: _Worker) -> bool:
-        """Return whether a worker exceeds its memory limit, and update `peak_bytes`."""
         resident = 0 if worker.process.pid is None else _resident_bytes(worker.process.pid)
         self.peak_bytes = max(self.peak_bytes, resident)
         return resident > self.memory_bytes

@@ -141,7 +141,6 @@ def ended_connections(path: Path) -> int:
 
 
 def _packets(path: Path) -> Iterator[tuple[tuple[bytes, int], tuple[bytes, int], int]]:
-    """Yield (source, destination, flags) of every TCP segment that dumpcap has completely written to the file."""
     try:
         with path.open("rb") as file:
             reader = dpkt.pcap.UniversalReader(file)

@@ -157,12 +157,10 @@ def record(
 
 
 def _files(words: str) -> list[Path]:
-    """Extract the file names from dumpcap's output, in order."""
     return [Path(name) for name in dict.fromkeys(_FILE.findall(words.replace("\r", "\n")))]
 
 
 def _follow(dumpcap: Dumpcap, progress: Callable[[int, int], None] | None, interrupted: threading.Event) -> None:
-    """Report progress until dumpcap ends. Stop dumpcap if `interrupted` is set."""
     sizes: dict[Path, int] = {}
 
     def has_ended() -> bool:

@@ -137,7 +137,6 @@ def by_cause(total: Mapping[Key, int]) -> Iterator[str]:
 
 
 def _causes(total: Mapping[Key, int]) -> list[str]:
-    """Return the causes in the verdicts, sorted by time, largest first."""
     return sorted({key.cause for key in total} - {UNKNOWN}, key=lambda cause: -ns_of(where(total, cause=cause)))
 
 

@@ -80,7 +80,6 @@ def line(number: int, judged: Judged, at: str, wrong: Sequence[str] = ()) -> str
 
 
 def _largest(sums: Mapping[Key, int], name: str) -> list[tuple[str, int]]:
-    """Return the largest values of this field of a key, with their time."""
     counts: Counter[str] = Counter()
     for key, ns in sums.items():
         counts[getattr(key, name)] += ns

@@ -117,7 +117,6 @@ def _judge_all(folder: Path, faults: Sequence[str], kept: Path | None, entry: di
 
 
 def _within(pieces: Iterable[Piece], packets: Sequence[Packet]) -> Iterator[Piece]:
-    """Yield the parts of `pieces` that lie within the time of the faulty capture."""
     first_ns, last_ns = min(packet.passed_ns for packet in packets), max(packet.passed_ns for packet in packets)
     for piece in pieces:
         start_ns, end_ns = max(piece.start_ns, first_ns), min(piece.end_ns, last_ns)
@@ -183,7 +182,6 @@ def _own(address: str, port: int) -> _End:
 
 
 def _bytes_by_end(sound: Analysis) -> dict[tuple[_End, _End], int]:
-    """Return the number of bytes for each (sender, receiver)."""
     sent: dict[tuple[_End, _End], int] = {}
     columns = [*_ENDS, "client_unique_bytes", "server_unique_bytes"]
     for *ends, from_client, from_server in sound.connections.select(columns).collect().iter_rows():

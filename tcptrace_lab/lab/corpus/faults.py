@@ -130,7 +130,6 @@ Fault = "Callable[[Packets, Random], Packets]"
 
 
 def _dropped(share: float) -> Callable[[Packets, Random], Packets]:
-    """Drop single packets at random, as a busy capture process does."""
     return lambda packets, chance: [packet for packet in packets if chance.random() >= share]
 
 
@@ -198,7 +197,6 @@ def _stepped(step_ns: int) -> Callable[[Packets, Random], Packets]:
 
 
 def _cut(snaplen_bytes: int) -> Callable[[Packets, Random], Packets]:
-    """Keep only the first bytes of each packet."""
     return lambda packets, _chance: [replace(packet, data=packet.data[:snaplen_bytes]) for packet in packets]
 
 

@@ -171,7 +171,6 @@ class _Site:
 
 @contextmanager
 def _serving(program: Program, site: _Site, network: Network) -> Iterator[subprocess.Popen[bytes]]:
-    """Prepare a program, start its server, and wait until the server listens."""
     _prepare(program, site, network)
     with _running(network.server, program.server, site, "server") as server:
         _await_listening(network.server, server, site)
@@ -290,7 +289,6 @@ def _hold(paused: Paused, of: int, done: threading.Event) -> None:
 
 
 def _descendants(process: int) -> list[int]:
-    """Return all child processes of a process, direct and indirect."""
     found: list[int] = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:

@@ -97,7 +97,6 @@ def _put_one(client: http.client.HTTPConnection, size: int) -> tuple[int, int]:
 
 @contextmanager
 def _http_server(point: Point, ends: Ends) -> Iterator[None]:
-    """Run Python's HTTP server on a socket of the server's host during the block."""
     size, write = int(point["transfer.file"]), int(point["transfer.write"])
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -182,7 +181,6 @@ def _receive_file(data: socket.socket, size: int) -> int:
 
 @contextmanager
 def _ftp_server(point: Point, ends: Ends) -> Iterator[None]:
-    """Run pyftpdlib's FTP server on a socket of the server's host during the block."""
     require_ftp()
     from pyftpdlib.authorizers import DummyAuthorizer  # noqa: PLC0415  (optional)
     from pyftpdlib.handlers import DTPHandler, FTPHandler  # noqa: PLC0415

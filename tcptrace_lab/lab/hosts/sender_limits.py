@@ -106,7 +106,6 @@ def _state(info: dict[str, Any], doing: dict[str, bool], *, nodelay: bool) -> st
 
 
 def _limit(info: dict[str, Any], in_flight: int, *, nodelay: bool) -> str:
-    """Return what limits the sender, given that it has unsent bytes."""
     waiting, full = info["tcpi_notsent_bytes"], info["tcpi_snd_mss"]
     if info["tcpi_snd_wnd"] - in_flight < min(full, waiting):
         return WINDOW

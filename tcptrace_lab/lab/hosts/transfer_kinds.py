@@ -56,7 +56,6 @@ def perform(point: Point, ends: Ends) -> Measured:
 
 
 def _amounts(point: Point) -> list[int]:
-    """Return the sizes of the writes."""
     write, writes = int(point["transfer.write"]), point["transfer.writes"]
     return [write] * int(writes) if writes is not None else list(pieces(int(point["transfer.total"]), write))
 
@@ -73,7 +72,6 @@ def _write_all(end: socket.socket, sizes: Sequence[int], *, cork: bool = False) 
 
 
 def _bulk(point: Point, ends: Ends) -> Measured:
-    """Transfer data from the client to the server."""
     sizes = _amounts(point)
     total, cpu_ns, begun_ns = sum(sizes), 0, 0
     cork, quickack = bool(point["sockets.cork"]), bool(point["sockets.quickack"])

@@ -36,7 +36,6 @@ def tracer() -> Path:
 
 
 def _key() -> str:
-    """Return a hash of the tracer's sources and the kernel's version."""
     if not KERNEL_TYPES.exists():
         raise LabFailed(
             "the kernel has no type information (BTF)", where=str(KERNEL_TYPES), remedy="use a kernel with CONFIG_DEBUG_INFO_BTF"

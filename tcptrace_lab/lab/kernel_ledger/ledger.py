@@ -151,7 +151,6 @@ def _context(interval: Interval, moment_ns: int, sides: Sides, path: Between) ->
 
 
 def _merged(rows: Iterator[_Row]) -> Iterator[_Row]:
-    """Merge consecutive rows that differ only in time."""
     current: _Row | None = None
     for row in rows:
         if current is not None and current[1] == row[0] and current[2:] == row[2:]:

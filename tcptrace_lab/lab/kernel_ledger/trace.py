@@ -73,7 +73,6 @@ def tracing(network: Network, directory: Path) -> Iterator[Trace]:
 
 
 def _line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Return the next line that the tracer prints."""
     assert process.stdout is not None  # noqa: S101  (it is a pipe)
     assert process.stderr is not None  # noqa: S101
     readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)

@@ -163,6 +163,5 @@ def _mine(conn: int) -> pl.Expr:
 
 
 def _data(tables: Tables, conn: int) -> tuple[int, int]:
-    """Return the capture times of the client's first and last data segment."""
     times = tables.segments.filter(_mine(conn) & (pl.col("payload_bytes") > 0)).select("ts_ns").collect()["ts_ns"]
     return times[0], times[-1]

@@ -245,14 +245,12 @@ class Medium:
 
 
 def _namespace(stack: ExitStack) -> Namespace:
-    """Return a new namespace that is released when `stack` is closed."""
     space = Namespace()
     stack.callback(space.close)
     return space
 
 
 def _join(one: Point, other: Point) -> None:
-    """Create a veth pair with one interface at each point."""
     one.space.run("ip", "link", "add", one.interface, "type", "veth", "peer", "name", other.interface, "netns", other.space.path)
 
 

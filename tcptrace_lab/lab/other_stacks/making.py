@@ -161,7 +161,6 @@ def _listener(network: Network, script: Script) -> socket.socket:
 
 
 def _serve(listener: socket.socket, script: Script) -> None:
-    """Run the peer's steps, then read until the other end has closed."""
     with suppress(OSError):
         connection, _ = listener.accept()
         with connection:
@@ -212,7 +211,6 @@ def _run(program: Path, fd: int, folder: Path, plan: Planned) -> None:
 
 
 def _add_records(folder: Path, plan: Planned) -> None:
-    """Add the stack's own events to the table with the events of the peer's kernel."""
     with (folder / RECORDS).open() as lines:
         own = events(lines, CLIENT_IPV4, SERVER_IPV4, PORT, plan.stack.sender(plan.script.nagle))
     pl.concat([pl.read_parquet(folder / EVENTS), own]).sort("time_ns", maintain_order=True).write_parquet(

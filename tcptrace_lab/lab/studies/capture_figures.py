@@ -47,7 +47,6 @@ def column(what: str, cause: str) -> str:
 
 
 def _figures_of_capture(path: Path, ports: Mapping[int, int]) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Yield (number of a run, results of our analysis) for each transfer in one capture."""
     analysis = analyze([path])
     findings: dict[int | None, list[str]] = {}
     for finding in analysis.findings:

@@ -277,7 +277,6 @@ class _Reader:
                 raise self._wrong((_SWEEP, *name.split(".")), f"{name} is both set and swept", "remove one of them")
 
     def _check_points(self, declared: Declared) -> None:
-        """Validate combinations of settings."""
         count = 1
         for values in declared.sweep.values():
             count *= len(values)

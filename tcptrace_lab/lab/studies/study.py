@@ -247,7 +247,6 @@ def options(point: Point) -> SocketOptions:
 
 
 def _environment(*, calm: bool) -> dict[str, Any]:
-    """Return the machine and the software on which the experiment ran."""
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "processors": len(os.sched_getaffinity(0)),

@@ -112,7 +112,6 @@ def _read(path: str, plain: str) -> Iterator[Frame]:
 
 
 def _numbers(path: str, display_filter: str) -> Iterator[int]:
-    """Yield the numbers of the frames that match a display filter."""
     if which("tshark") is None:
         raise MissingTool("not installed", where="tshark", remedy="install Wireshark's command-line tools, or leave out --filter")
     command = ["tshark", "-r", path, "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
@@ -184,7 +183,6 @@ def _length(packet: bytes) -> int:
 
 
 def _changed(packet: bytes, rewrite: Rewrite, number: int) -> bytes:
-    """Rewrite an IP packet with Scapy."""
     from scapy.layers.inet import IP, TCP, UDP  # noqa: PLC0415
     from scapy.layers.inet6 import IPv6  # noqa: PLC0415
 

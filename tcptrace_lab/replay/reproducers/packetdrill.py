@@ -260,7 +260,6 @@ def _packets(run: Run, schedule: Schedule, *, under_test: bool) -> Iterator[Even
 
 
 def _call_ends(run: Run, *, under_test: bool) -> set[int]:
-    """Return the sequence number after the last byte of each write call."""
     marks = (run.client if under_test else run.server).marks
     sizes = [int(name.split()[2]) for name, _ in marks if " write " in name]
     return {1 + so_far for so_far in accumulate(sizes)}
@@ -273,7 +272,6 @@ def _tcp(packet: Packet, *, pushed: bool) -> str:
 
 
 def _meeting(run: Run, *, under_test: bool) -> Iterator[Event]:
-    """The call that establishes the connection: `connect` or `accept`."""
     first = run.packets[0]
     answer = next((packet for packet in run.packets if not packet.from_client and packet.flags & SYN and packet.arrived_ns), None)
     third = next((packet for packet in run.packets if packet.from_client and not packet.flags & SYN and packet.arrived_ns), None)
@@ -284,7 +282,6 @@ def _meeting(run: Run, *, under_test: bool) -> Iterator[Event]:
 
 
 def _opening(end: End, *, under_test: bool) -> Iterator[str]:
-    """Yield the script lines that configure the kernel, and create the socket with its options."""
     yield "// Each segment is a packet of its own, small calls leave when they are written, and windows grow by Reno's rules."
     yield "// Start it in a network namespace of its own (unshare --net): the settings stay."
     yield "0 `ip link set dev tun0 gso_max_segs 1`"

@@ -222,7 +222,6 @@ _FINDINGS: Final = {
 
 
 def _finding(document: Mapping[str, Any], stall_found: Stall) -> Mapping[str, Any] | None:
-    """Return the most expensive finding about a stall; None if there is none."""
     about: list[dict[str, Any]] = [
         finding
         for finding in document["findings"]

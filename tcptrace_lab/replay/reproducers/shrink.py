@@ -218,7 +218,6 @@ def _without_options(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def _shorter_path(schedule: Schedule) -> Iterator[Schedule]:
-    """Yield variants of a schedule without the rate limit of one direction, or without one of its losses."""
     for name in ("forward", "backward"):
         direction = getattr(schedule.path, name)
         smaller = [replace(direction, rate_bps=None)] if direction.rate_bps else []

@@ -16,7 +16,6 @@ _LOGGER = "logger -T -n {address} -P {port} --socket-errors=on"
 
 
 def _sampler(size: int, every_ms: float, more: str = "", server: str = _SINK) -> Program:
-    """Return an entry for the lab's own periodic writer, `sampler.py`."""
     client = f"{{python}} {{here}}/sampler.py {{address}} {{port}} {size} {every_ms} 3 {more}"
     return Program("sampler", server, client, "socat")
 

@@ -1,7 +1,4 @@
-"""`batch` adds captures to an archive.
-
-`batch` finds and hashes files, analyzes the captures that have no part yet, and builds the tables and the index.
-"""
+"""`batch` adds captures to an archive: it hashes files, analyzes the captures without a part, and builds the tables and the index."""
 
 from __future__ import annotations
 
@@ -41,8 +38,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.findings.finding import Severity
 
 _NEEDED_AT_THE_END = ("tcptrace_lab.archive.dataset.tables", "tcptrace_lab.archive.index.page")
-"""Modules that are needed only at the end of a run. They import Polars, which takes longer than all other steps before the workers
-start."""
+"""Modules that only the end of a run needs.
+
+They import Polars, which takes longer than all other steps before the workers start.
+"""
 
 
 class Workers(Protocol):
@@ -58,7 +57,7 @@ class Watcher(Protocol):
     """Receives the progress of a run."""
 
     def doing(self, what: str, total: int) -> None:
-        """Called when the phase `what` of the run begins; `total` is its number of tasks (0 if it has none)."""
+        """Called when a phase of the run begins. `total` is its number of tasks, 0 if it has none."""
 
     def done(self, result: Result) -> None:
         """Called when a task has finished."""
@@ -102,7 +101,7 @@ class Batch:
 
     @property
     def worst(self) -> Severity | None:
-        """The worst severity of the changes since the baseline; without a baseline, of the findings in this run's captures."""
+        """The worst severity of the changes since the baseline. Without a baseline, it is that of the findings in this run's captures."""
         from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415  (Polars)
 
         if self.comparison is not None:
@@ -122,8 +121,8 @@ class Means:
 
     Attributes:
         jobs: number of local worker processes; None: one per processor.
-        scheduler: address of a Dask scheduler (`tcp://…`) whose workers replace the local processes. They need access to the sources and
-            the output.
+        scheduler: address of a Dask scheduler (`tcp://…`). Its workers replace the local processes, and need access to the sources and the
+            output.
         memory_bytes: resident memory above which a local worker process is killed.
     """
 
@@ -159,8 +158,8 @@ def batch(
         means: where tasks execute; by default one process per processor.
         reports: whether to write a report for each capture.
         apart: treat each file of a rotated set as a separate capture.
-        baseline: another archive. `Batch.comparison` and the index list what is slower than in that archive.
-        anonymizer: replaces addresses and the names of files in everything that is written. Another run on the archive needs the same key.
+        baseline: another archive. `Batch.comparison` and the index list what is slower than there.
+        anonymizer: replaces addresses and the names of files in all output. Later runs on the archive need the same key.
         watcher: receives progress.
 
     Raises:
@@ -189,7 +188,7 @@ def batch(
 def tidy(place: Place) -> Iterator[None]:
     """Delete temporary files of killed workers, before and after the `with` block.
 
-    No other run uses these files, because the caller holds the archive's lock.
+    The caller must hold the archive's lock, so that no other run uses these files.
     """
 
     def clear() -> None:
@@ -217,7 +216,7 @@ class Run:
         watcher: Watcher | None,
         keep: bool = False,
     ) -> None:
-        """Start a run on an archive. With `keep`, a capture stays in the archive when its files get new contents."""
+        """Start a run on an archive. With `keep`, a capture stays in the archive if its files get new contents."""
         self._target = target
         self._pool = pool
         self._reports = reports
@@ -235,7 +234,7 @@ class Run:
         self._there = set(target.names(f"parts/{self._settings}"))
 
     def take(self, found: Found) -> list[str]:
-        """Hash files that are new or have changed, and register the captures. Returns the captures' names."""
+        """Hash new and changed files, and register the captures. Return their names."""
         paths = [path for files in found.captures for path in files]
         digests = {path: digest for path in paths if (digest := self.registry.digest(path)) is not None}
         unknown = [Hash(path) for path in paths if path not in digests]
@@ -260,7 +259,7 @@ class Run:
         self._save(force=True)
 
     def _prepare_the_end(self) -> None:
-        """While the workers analyze captures, write the scripts that all reports share, and import the modules that `finish` needs."""
+        """Write the scripts that all reports share, and import the modules that `finish` needs. Meanwhile, the workers analyze captures."""
         for module in _NEEDED_AT_THE_END:
             import_module(module)
         if not self._reports:

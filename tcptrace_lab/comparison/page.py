@@ -144,7 +144,7 @@ def _strip(one: Compared) -> list[dict[str, Any]]:
 def _bars(comparison: Comparison, place: int) -> list[dict[str, Any]]:
     """Return one bar of causes for each direction and group.
 
-    Its length is the mean active time of the connections, relative to the longest bar.
+    The length of a bar is the mean active time of the connections, relative to the longest bar.
     """
     directions: list[dict[str, Any]] = []
     for side in SIDES:

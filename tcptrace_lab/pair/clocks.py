@@ -118,7 +118,7 @@ class _Corridor:
         return float((difference - slope * time).max())
 
     def width(self, slope: float) -> float:
-        """Return the width of the corridor: largest minus smallest offset. It is a concave function of the slope."""
+        """Return the width of the corridor: largest minus smallest offset. The width is a concave function of the slope."""
         return self.upper(slope) - self.lower(slope)
 
     def noise(self, slope: float) -> float:

@@ -124,7 +124,10 @@ def _batches(captured: Captured, columns: tuple[str, ...], wanted: list[Any]) ->
 
 
 def _sacked() -> pl.Expr:
-    """Return a hash of the SACK blocks relative to the acknowledgment number; null without SACK blocks. It is equal in both captures."""
+    """Return a hash of the SACK blocks relative to the acknowledgment number; null without SACK blocks.
+
+    The hash is equal in both captures.
+    """
     words = (pl.col("sack_blocks") - pl.col("ack")).cast(pl.List(pl.String)).list.join(",")
     return pl.when(pl.col("sack_blocks").is_not_null()).then(words.hash(seed=0) % (1 << 62)).cast(pl.Int64)
 

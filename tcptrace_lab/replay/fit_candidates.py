@@ -1,4 +1,4 @@
-"""Proposes values for what a capture does not show (`model.Fit`). They are tried in stages, the most likely values first."""
+"""Proposes values for what a capture does not show (`model.Fit`). The values are tried in stages, the most likely values first."""
 
 from __future__ import annotations
 

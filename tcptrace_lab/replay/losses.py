@@ -37,7 +37,7 @@ def lost_packets(evidence: Evidence, *, from_client: bool) -> tuple[int, ...]:
 
 
 def loss_share(evidence: Evidence, *, from_client: bool) -> float:
-    """Return the share of data segments that had to be retransmitted. It estimates the loss rate if the lost packets are unknown."""
+    """Return the share of data segments that had to be retransmitted. The share estimates the loss rate if the lost packets are unknown."""
     side = "client" if from_client else "server"
     row = evidence.row
     sent = row[f"{side}_data_segments"] or 0

@@ -1,7 +1,7 @@
 """The model's ledger: for each direction and every instant of the connection, the reason why the next byte is not sent.
 
-A capture at the sender of a direction shows the same times as the direction's ledger, so compare the ledger only with such a capture. It
-lasts from the connection's first frame to the last. The time between two sent segments has these causes:
+A capture at the sender of a direction shows the same times as the direction's ledger, so compare the ledger only with such a capture. The
+ledger lasts from the connection's first frame to the last. The time between two sent segments has these causes:
 
 - Bytes are queued: the cause is the rule or window that delays them. A receiver that delayed its ACK changes the cause, to
   `nagle-delayed-ack` after Nagle's algorithm, or to `delayed-ack` after the congestion window or a full send buffer. Only the ACK that ends

@@ -118,7 +118,7 @@ def runs(outcome: Callable[[Amount], Outcome], first: int, last: int) -> Iterato
     Adjacent ranges with equal outcomes are joined.
 
     Args:
-        outcome: function of the size. It can add, subtract and compare the size, nothing else.
+        outcome: function of the size. The function only adds, subtracts and compares the size.
         first: smallest size, in bytes.
         last: largest size, in bytes. If it is less than `first`, the result is empty.
     """

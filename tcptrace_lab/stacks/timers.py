@@ -94,7 +94,7 @@ class Timers:
 
         Args:
             seq: first sequence number of the segment.
-            again: True if the segment is a retransmission. It cancels the RTT measurement (Karn's algorithm).
+            again: True if the segment is a retransmission. A retransmission cancels the RTT measurement (Karn's algorithm).
         """
         if again:
             self._timed_seq = None

@@ -44,7 +44,7 @@ Wireshark drops a segment even if the ACK field that covers it is in a segment w
 """
 
 MAX_SACK_BLOCKS = 3
-"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. It has no room for a fourth block."""
+"""Number of SACK blocks that Wireshark subtracts from the bytes in flight. Wireshark has no room for a fourth block."""
 
 
 MAX_IN_FLIGHT = 2_000_000_000

@@ -1,9 +1,9 @@
 """Finds outliers: transfers that are much slower than the other transfers between the same two hosts.
 
-The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. It is computed on
-logarithms, because a value of half the median is as likely as a value of twice the median. A score above 3.5 shows an outlier (Iglewicz and
-Hoaglin, How to Detect and Handle Outliers, 1993). Only lower rates and longer times are reported. Outliers are not reported among fewer
-than eight transfers between two hosts in one direction.
+The modified z-score of a value is 0.6745 times its distance from the median, divided by the median absolute deviation. The score is
+computed on logarithms, because a value of half the median is as likely as a value of twice the median. A score above 3.5 shows an outlier
+(Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993). Only lower rates and longer times are reported. Outliers are not reported
+among fewer than eight transfers between two hosts in one direction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lists the transfers of an archive, for its index and for comparisons.
 
-A transfer is one direction of a connection, if that direction carried data or lost time. Each transfer has the main cause of its lost time.
+A transfer is a direction of a connection that carried data or lost time. Each transfer has the main cause of its lost time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAIR = ("client_addr", "server_addr", "server_port")
-"""Columns that identify a host pair. The client's port is not included, because it changes from one connection to the next."""
+"""Columns that identify a host pair. Each connection has another client port, so this port is not included."""
 
 MIN_SEGMENTS = 10
-"""Minimum number of data segments for a rate (a heuristic: the initial window of RFC 6928)."""
+"""Minimum number of data segments for a rate. This heuristic is the initial window of RFC 6928."""
 
 BITS_PER_BYTE = 8
 

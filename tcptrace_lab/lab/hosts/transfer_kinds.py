@@ -26,7 +26,7 @@ UDP_SILENCE_S = 0.25
 """A UDP receiver stops if nothing arrives for this time, in seconds, after the last datagram was sent."""
 ECHO_PATIENCE_S = 1.0
 SPIN_NS = 200_000
-"""Time for which a paced sender polls the clock before a datagram is due. It sleeps until then."""
+"""Time for which a paced sender polls the clock before a datagram is due. Before that, the sender sleeps."""
 
 
 @dataclass(slots=True)

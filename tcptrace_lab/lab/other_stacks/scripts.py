@@ -103,7 +103,7 @@ def _slow_peer(_rate_bps: int | None, chance: Random) -> Script:
 
 
 def _slow_reader(_rate_bps: int | None, chance: Random) -> Script:
-    """Return a transfer whose receiver, the stack under test, reads slowly. It closes the window, so its Linux peer has to wait."""
+    """Return a transfer whose receiver, the stack under test, reads slowly. The receiver closes the window, so its Linux peer waits."""
     read, sleep_ms = chance.choice((16_384, 32_768)), chance.choice((50, 120))
     return Script(15, (Step(read=read, sleep_ms=sleep_ms),), (Step(write=read),), receive_buffer_bytes=32_768)
 

@@ -74,7 +74,7 @@ class Sent:
         frames, octets: frames and bytes that the kernel accepted.
         refused: frames that the kernel refused (ENOBUFS, too long).
         took_ns: time from the first frame to the last.
-        late_ns: upper bound of each frame's delay. It ends when the frame's system call returns.
+        late_ns: upper bound of each frame's delay: the time from the due time until the frame's system call returns.
         counted: packets that the interface sent, and packets that it dropped. The interface's counters include other traffic.
     """
 

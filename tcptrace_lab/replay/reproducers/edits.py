@@ -26,7 +26,7 @@ def edited(schedule: Schedule, changed: Mapping[Place, Action | None]) -> Schedu
 
     Args:
         schedule: a schedule whose ends take turns.
-        changed: place → new step; None removes the step. Only a smaller write can replace a write. It lacks the last bytes of the original.
+        changed: place → new step; None removes the step. A write can only become smaller; it then lacks its last bytes.
     """
     tasks = {True: schedule.client.tasks[0], False: schedule.server.tasks[0]}
     kept = {side: _Kept(task, side, changed) for side, task in tasks.items()}

@@ -85,7 +85,7 @@ class Sender:
         self._full_bytes = 0
 
     def _full(self, tcp: Endpoint) -> int:
-        """Return the size of a full segment. It is set at first use, to at most half of the peer's window.
+        """Return the size of a full segment. The size is set at first use, to at most half of the peer's window.
 
         Sources: `tcp_bound_to_half_wnd` in `tcp_sync_mss`.
         """

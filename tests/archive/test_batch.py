@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 def is_gone(group: int) -> bool:
-    """Return whether all processes of the group have ended."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

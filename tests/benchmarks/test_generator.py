@@ -32,7 +32,6 @@ EXPECTED_ANALYSIS = {"retransmission", "fast_retransmission", "duplicate_ack"}
 
 
 def make(folder: Path) -> None:
-    """Run the generator of the benchmark captures as a command."""
     subprocess.run([sys.executable, str(GENERATOR), "--divisor", str(DIVISOR), "--into", str(folder)], check=True, capture_output=True)
 
 
@@ -51,7 +50,6 @@ def facts(captures: Path, name: str) -> dict[str, Any]:
 
 
 def fields(capture: Path, *names: str, options: tuple[str, ...] = ()) -> list[list[str]]:
-    """Return these fields of every frame, as tshark prints them."""
     command = [needs.program("tshark"), "-n", "-r", str(capture), *options, "-T", "fields"]
     for name in names:
         command += ["-e", name]
@@ -127,7 +125,7 @@ def test_all_checksums_of_uncut_frames_are_right(captures: Path) -> None:
     checking = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
     name = NAMES[1]
     rows = fields(captures / f"{name}.pcap", "ip.checksum.status", "tcp.checksum.status", options=checking)
-    good = "1"  # Wireshark's PROTO_CHECKSUM_E_GOOD
+    good = "1"
     assert rows == [[good, good]] * facts(captures, name)["packets"]
 
 

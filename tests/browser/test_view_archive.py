@@ -27,7 +27,6 @@ NAMES = ("ethernet-loss", "ethernet-nagle-on")
 
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an explorer that serves an archive of two captures."""
     folder = tmp_path_factory.mktemp("archive")
     made = new_process("batch", *(CAPTURES / f"{name}.pcapng" for name in NAMES), "-o", folder / "kept")
     assert made.returncode == 0, made.stderr.decode()

@@ -86,14 +86,12 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def crowded(crowd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an explorer that serves the capture with 100,000 fast connections."""
     with serving(tmp_path_factory.mktemp("cache"), crowd) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def nagle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an explorer that serves a capture of one connection with eleven stalls."""
     with serving(tmp_path_factory.mktemp("cache"), NAGLE) as url:
         yield url
 

@@ -24,7 +24,6 @@ pytest_plugins = ("tests.support.pages.axe", "tests.support.pages.visits")
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an explorer that serves a capture with packet losses."""
     with serving(tmp_path_factory.mktemp("cache"), CAPTURES / "ethernet-loss.pcapng") as url:
         yield url
 
@@ -83,7 +82,6 @@ def test_of_two_captures_each_has_its_explorer_and_a_way_back(explore: Explore, 
 
 
 def ready(opened: Visit, path: str) -> None:
-    """Wait until the page at `path` has rendered all its parts."""
     if path:
         opened.until("document.querySelector('#figures').ariaBusy === 'false' && document.querySelector('#table tbody td')")
         opened.until("!document.querySelector('#packet').hidden")

@@ -37,8 +37,6 @@ EXACT = ("snoop", "netmon2")
 """File formats that keep timestamps in microseconds and the original lengths of packets."""
 
 COARSE = ("lanalyzer", "netmon1", "ngsniffer")
-"""File formats that round timestamps."""
-
 PER_PACKET = ("commview-ncf", "k12text", "nettl")
 """File formats that state the link type of each packet."""
 
@@ -52,7 +50,6 @@ def _editcap() -> None:
 
 
 def _in_format(form: str, original: Path, folder: Path) -> Path:
-    """Convert `original` to another format with Wireshark's editcap."""
     made = folder / f"capture.{form}"
     subprocess.run([needs.program("editcap"), "-F", form, original, made], check=True, capture_output=True)
     return made

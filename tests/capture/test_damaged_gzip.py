@@ -32,7 +32,6 @@ SURE = 50
 
 
 def damaged(part: bytes, place: int, count: int = 4) -> bytes:
-    """Return `part` with `count` bytes changed."""
     begin = place % len(part)
     return part[:begin] + bytes(byte ^ 0x5A for byte in part[begin : begin + count]) + part[begin + count :]
 

@@ -69,7 +69,6 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the many short-lived captures of these tests."""
     return tmp_path_factory.mktemp("hostile")
 
 
@@ -143,25 +142,21 @@ def check_prefix(folder: Path, data: bytes, whole: pl.DataFrame, ends: dict[int,
 
 @functools.cache
 def as_pcap(path: Path) -> bytes:
-    """Return the packets of `EXCHANGE` as a pcap file."""
     return capture(path / "whole.pcap", EXCHANGE).read_bytes()
 
 
 @functools.cache
 def as_pcapng(path: Path) -> bytes:
-    """Return the packets of `EXCHANGE` as a pcapng file."""
     return capture(path / "whole.pcapng", EXCHANGE).read_bytes()
 
 
 @functools.cache
 def as_gzip(path: Path) -> bytes:
-    """Return the pcap file of `EXCHANGE`, compressed with gzip."""
     return gzip.compress(as_pcap(path), mtime=0)
 
 
 @functools.cache
 def as_xz(path: Path) -> bytes:
-    """Return the pcapng file of `EXCHANGE`, compressed with xz."""
     return lzma.compress(as_pcapng(path))
 
 
@@ -268,7 +263,7 @@ def test_random_bytes_behind_a_magic_number_never_crash(folder: Path, data: byte
 def test_connections_of_damaged_addresses_stay_apart(folder: Path) -> None:
     """A packet with a flipped bit in its port opens another connection. It is not a damaged row of the first connection."""
     whole = frames("0 C > S P. 1:11 ack 1\n1 C > S P. 11:21 ack 1\n2 C > S P. 21:31 ack 1")
-    port = 14 + 20  # Ethernet and IPv4 headers
+    port = 14 + 20
     damaged = bytearray(whole[1].data)
     damaged[port] ^= 0x10
     write_pcap(folder / "port.pcap", [whole[0], Frame(whole[1].ts_ns, bytes(damaged), len(damaged)), whole[2]])

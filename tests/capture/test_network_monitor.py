@@ -72,7 +72,6 @@ def wifi(packet: Packet) -> Packet:
 
 
 def tunnel(packet: Packet) -> Packet:
-    """Return the packet without its link-layer header."""
     return packet._replace(network=TUNNEL, data=packet.data[MAC_BYTES:])
 
 

@@ -26,7 +26,6 @@ DONE = re.compile(r"(is|are) (not )?analyzed|was read|was given up|was closed|is
 
 
 def names() -> list[str]:
-    """Return the names of the malformed captures."""
     return sorted(name for name in needs.index() if name.startswith("malformed/"))
 
 

@@ -34,19 +34,16 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the many short-lived captures of these tests."""
     return tmp_path_factory.mktemp("same")
 
 
 def written(folder: Path, data: bytes) -> Path:
-    """Write `data` to a new file and return its path."""
     path = folder / f"{next(_numbers)}.bin"
     path.write_bytes(data)
     return path
 
 
 def in_format(form: str, name: str, folder: Path) -> Path:
-    """Convert the capture to another of Wireshark's formats."""
     path = folder / f"{name}.{form}"
     if not path.exists():
         needs.program("tshark")  # editcap is installed with tshark

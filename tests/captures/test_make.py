@@ -79,7 +79,7 @@ def children(parent: int) -> Iterator[int]:
     deadline_s = time.monotonic() + 20
     while time.monotonic() < deadline_s:
         for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):  # the child has ended meanwhile
+            with suppress(FileNotFoundError, ProcessLookupError):
                 if Path(f"/proc/{child}/comm").read_text().strip() == "dumpcap":
                     yield int(child)
         time.sleep(0.01)

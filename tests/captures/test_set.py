@@ -39,13 +39,11 @@ US_PER_S = 1_000_000
 
 
 def setting(path: Path) -> dict[str, Any]:
-    """Return the contents of the JSON file beside a capture."""
     loaded: dict[str, Any] = json.loads(path.with_name(f"{figures.stem(path)}.json").read_text())
     return loaded
 
 
 def capture(name: str) -> Path:
-    """Return the path of the capture with this name, whatever its format."""
     (path,) = [path for path in ALL if figures.stem(path) == name]
     return path
 

@@ -32,7 +32,6 @@ def _table(stream: _core.ArrowStream) -> pl.DataFrame:
 
 
 def _tables(capture: Path, **settings: Any) -> dict[str, pl.DataFrame]:
-    """Return all rows of all tables of judged waits."""
     engine = _engine(capture, **settings)
     pulled = list(reread.pulled_all(engine))
     tables = {name: pl.concat([getattr(rows, name) for rows in pulled]) for name in ("accounts", "ledger", "notes")}

@@ -32,12 +32,10 @@ QUERIES: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
 
 
 def table(numbers: list[int]) -> pl.DataFrame:
-    """Return a table with one row for each number, in this order."""
     return pl.DataFrame([(number, f"n{number}", number * 7 % 31) for number in numbers], schema=SCHEMA, orient="row")
 
 
 def kept(parts: list[pl.DataFrame], part_rows: int) -> pl.LazyFrame:
-    """Add the parts one after the other. Return the sorted table."""
     ordered = Ordered(SCHEMA, "number", part_rows)
     for part in parts:
         ordered.add(part)

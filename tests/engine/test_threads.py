@@ -46,7 +46,6 @@ def tables(paths: list[str], threads: int, *, segments: bool = False) -> dict[st
 
 @pytest.fixture(scope="module")
 def expected(paths: list[str]) -> dict[str, pl.DataFrame]:
-    """The engine's tables with one thread, for comparison."""
     return tables(paths, 1)
 
 

@@ -53,7 +53,7 @@ def test_a_sweep_makes_every_combination_in_base_units() -> None:
         40_960,
         3,
     )
-    assert point["path.mtu"] == 1_500  # the default
+    assert point["path.mtu"] == 1_500
     assert point.label == "write 1K, loss 0.0"
     assert [point["transfer.write"] for point in experiment_file.parse("good.toml", GOOD, short=True).points] == [10, 10]
 

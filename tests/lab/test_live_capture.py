@@ -32,7 +32,6 @@ WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-net_raw,-net_admin")
 
 @contextmanager
 def listening() -> Iterator[socket.socket]:
-    """Yield a server's socket on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 
@@ -77,7 +76,6 @@ def await_connections(path: Path, count: int) -> None:
 
 
 def dumpcaps(path: Path) -> list[str]:
-    """Return the IDs of the dumpcap processes that have `path` as an argument."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

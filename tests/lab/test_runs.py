@@ -193,7 +193,7 @@ def test_datagrams_without_a_pace_are_lost_and_paced_ones_are_not(performed: dic
 def children(process: int) -> list[int]:
     """Return the children of a process and all their descendants."""
     found = []
-    with suppress(OSError):  # the process has ended
+    with suppress(OSError):
         for task in Path(f"/proc/{process}/task").iterdir():
             for child in (task / "children").read_text().split():
                 found += [int(child), *children(int(child))]
@@ -252,7 +252,6 @@ def space_of(process: int) -> Path | None:
 
 
 def within(spaces: set[Path | None]) -> list[str]:
-    """Return the IDs of the processes in one of these network namespaces."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/ns/net"):
         try:

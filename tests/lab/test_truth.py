@@ -41,7 +41,6 @@ def truths(events: list[Event]) -> list[tuple[int, str | None]]:
 
 
 FLIGHT = [packet(0, 0, "S"), packet(1, 0), packet(1, 1000), packet(1001, 1000), packet(2001, 1000)]
-"""SYN, ACK and three segments of data."""
 
 
 def test_headers_are_read_over_both_versions_of_ip_and_without_a_link() -> None:

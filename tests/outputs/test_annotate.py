@@ -52,13 +52,11 @@ def fields(path: Path, *names: str, shown: str = "frame") -> list[list[str]]:
 
 
 def comments(path: Path) -> dict[int, list[str]]:
-    """Return the comments of each frame, as tshark reads them."""
     found = fields(path, "frame.number", "frame.comment", shown="frame.comment")
     return {int(frame): text.split("\x1f") for frame, text in found}
 
 
 def octets(path: Path) -> list[str]:
-    """Return the bytes of every frame, as tshark prints them."""
     done = subprocess.run([needs.program("tshark"), "-n", "-r", path, "-x"], capture_output=True, timeout=60, check=True)
     return [line[:54] for line in done.stdout.decode().splitlines()]
 

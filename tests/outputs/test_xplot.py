@@ -109,7 +109,7 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
     for point in ours.get("red", []):
         if left and left[0] == point:
             left.pop(0)
-        elif point[1] > 0:  # milliseconds
+        elif point[1] > 0:
             return True
     return bool(left)
 

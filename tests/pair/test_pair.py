@@ -79,7 +79,6 @@ def reported(found: Pair) -> dict[str, Any]:
 
 
 def kinds(direction: dict[str, Any]) -> dict[str, int]:
-    """Return the counts of a direction that are not 0."""
     names = ("matched", "lost", "not_captured", "only_at_receiver", "duplicated", "outside_overlap", "reordered", "uncertain")
     return {name: direction[name] for name in names if direction[name]}
 

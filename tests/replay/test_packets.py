@@ -96,7 +96,6 @@ def test_frames_that_the_interface_refuses_are_counted_and_the_others_go(tmp_pat
 
 
 def received(network: Network) -> int:
-    """Return the number of frames that arrived at the server's interface."""
     with network.server.entered():
         lines = Path("/proc/thread-self/net/dev").read_text().splitlines()
     return next(int(line.split(":")[1].split()[1]) for line in lines if line.strip().startswith("eth0:"))

@@ -29,7 +29,6 @@ EXCHANGES = [path.name for path in SCENARIOS if json.loads(path.with_suffix(".js
 
 
 def made_by(stem: str) -> dict[str, Any]:
-    """Return the contents of the JSON file beside a capture."""
     found: dict[str, Any] = json.loads((CAPTURES / f"{stem}.json").read_text())
     return found
 

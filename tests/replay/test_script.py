@@ -137,7 +137,7 @@ def test_no_step_of_what_is_left_can_be_left_out(name: str) -> None:
     for is_client, end in ((True, one.schedule.client), (False, one.schedule.server)):
         for number, step in enumerate(end.tasks[0]):
             if isinstance(step, Read) and step.size_bytes:
-                continue  # the writes determine the reads
+                continue
             smaller = without(one.schedule, is_client, number)
             held = [stalled_ns(one, smaller, fit) for fit in question.fits]
             shown = question.shows(smaller)

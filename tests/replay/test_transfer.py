@@ -117,7 +117,7 @@ def test_the_command_lays_original_replay_and_cure_side_by_side(tmp_path: Path) 
     assert "fixed it" in page
     shown = [one["capture"] for one in (laid["original"], *laid["replays"])]
     assert all(html.escape(path) in page for path in shown)
-    assert re.search(r"C is \d+% faster: ", page)  # `compare` says the same
+    assert re.search(r"C is \d+% faster: ", page)
     nagle = sum(laid["replays"][1]["ledger_s"]["client_to_server"].get(cause, 0) for cause in ("nagle", "nagle-delayed-ack"))
     assert nagle < 0.1 * laid["stall"]["original_stalled_s"]
 

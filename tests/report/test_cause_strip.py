@@ -25,7 +25,6 @@ TOLERANCE = 0.02
 
 
 def lengths(bands: Sequence[Band]) -> Counter[str]:
-    """Return the total length of the bands of each cause."""
     found: Counter[str] = Counter()
     for band in bands:
         found[band["cause"]] += band["end_ns"] - band["start_ns"]

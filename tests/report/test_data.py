@@ -38,7 +38,6 @@ def table(**columns: list[Any]) -> pl.LazyFrame:
 
 
 def all_figures(made: HandMade) -> Iterator[Figure]:
-    """Yield every figure of the report."""
     for connection in report.data(made)["drawn"]:
         yield from connection["figures"]
 

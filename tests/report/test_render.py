@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REPORT_BYTES = 6_000_000
-"""Maximum size of a report in bytes."""
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,6 @@ All other commands must exit with 0. `verify` exits with 5 if tshark is not inst
 """
 
 SHELL_SIGNS = set("*?[|&;<>$`(){}~\\")
-"""Characters that need a shell."""
-
 FILES = {
     "slow.pcap": "ethernet-nagle-on",
     "slow.pcapng": "ethernet-nagle-on",
@@ -106,7 +104,6 @@ def lines() -> list[Line]:
 
 
 def ours(line: Line) -> list[list[str]]:
-    """Return the arguments of each call of tcptrace-lab in a line."""
     words = shlex.shlex(line.text, posix=True, punctuation_chars="();<>|&")
     words.whitespace_split = True
     words.commenters = ""

@@ -39,7 +39,6 @@ PLACES = {
 
 
 def described(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of the document with this name."""
     text = resources.files("tcptrace_lab").joinpath(f"outputs/schemas/{FILES.get(name, name)}.schema.json").read_text(encoding="utf-8")
     parsed: dict[str, Any] = json.loads(text)
     return parsed

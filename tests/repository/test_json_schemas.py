@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in published.FOLDER.iterdir())
 VERSION = 2
-"""The `schema_version` of all documents."""
 
 
 def objects(part: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401  (JSON)

@@ -72,7 +72,6 @@ def test_with_a_rounded_segment_slow_pairs_do_not_lock() -> None:
 
 @pytest.mark.parametrize(("atm", "spans"), [(True, liu.published_atm()), (False, liu.published_ethernet())], ids=["atm", "ethernet"])
 def test_messages_stall_in_the_published_ranges_and_nowhere_else(atm: bool, spans: list[liu.Range]) -> None:  # noqa: FBT001
-    """The test compares every message size up to 50 KB."""
     sizes = range(1, liu.LARGEST_BYTES + 1)
     assert [size for size in sizes if liu.stalls(size, atm=atm) != liu.inside(size, spans)] == []
     assert not any(liu.stalls(size, atm=atm, no_delay=True) for size in liu.edges(spans))

@@ -14,7 +14,6 @@ from tcptrace_lab.stacks.packet import SYN
 KIB = 1024
 LINE = Link(10_000_000, MS)
 OPENS_NS = 150 * NS_PER_S
-"""Time at which the receiving application begins to read."""
 
 
 def shut(stack: str, *, phase_ns: int = 0) -> Run:

@@ -94,7 +94,6 @@ def test_control_characters_are_escaped_and_long_names_are_cut() -> None:
 
 
 def capture(folder: Path, request: bytes, name: str = "web.pcap", **options: int) -> Path:
-    """Write a capture of a connection whose first request is `request`, and return its path."""
     path = packets.capture(
         folder / name,
         f"""

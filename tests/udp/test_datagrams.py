@@ -252,7 +252,6 @@ def is_entered(layers: list[str], place: int) -> bool:
 
 
 def by_first_appearance(names: list[Any]) -> list[int]:
-    """Number the names from 0 in the order in which they first appear."""
     numbers: dict[Any, int] = {}
     return [numbers.setdefault(name, len(numbers)) for name in names]
 

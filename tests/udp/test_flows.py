@@ -21,14 +21,12 @@ MS = 1_000_000
 
 
 def flow(folder: Path, text: str) -> dict[str, Any]:
-    """Return the row of the only UDP flow of an exchange."""
     table = read_datagrams(packets.capture(folder / "exchange.pcap", text)).flows.collect()
     assert table.height == 1
     return table.row(0, named=True)
 
 
 def numbered(*ip_ids: int) -> str:
-    """Return datagrams of the client with these IP identifications."""
     return "\n".join(f"+1ms C > S udp 100 {{id {ip_id % 65_536}}}" for ip_id in ip_ids)
 
 

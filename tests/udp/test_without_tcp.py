@@ -113,7 +113,6 @@ def test_the_terminal_shortens_addresses_and_no_figure(tmp_path: Path) -> None:
 
 
 def parts(page: Page) -> set[str | None]:
-    """Return the ids of the page's sections."""
     return {attributes.get("id") for tag, attributes in page.elements if tag == "section"}
 
 

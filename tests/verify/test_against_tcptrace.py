@@ -100,7 +100,6 @@ def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed],
 
 
 def _differences(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield the reason and the name of each figure that differs."""
     if any(_reads_otherwise(direction, theirs) for direction, theirs in pair):
         yield tcptrace_rules.COPIES if _copies(pair) else tcptrace_rules.READ, "connections"
         return

@@ -89,7 +89,6 @@ def test_a_program_is_ended_with_its_reader(tmp_path: Path, monkeypatch: pytest.
 
 
 def _drained(program: str) -> tuple[list[str], str]:
-    """Return the lines that a failing program prints, and the text of the error that follows."""
     found: list[str] = []
     with pytest.raises(analyzers.Refused) as refusal:
         found.extend(analyzers.lines(program, []))

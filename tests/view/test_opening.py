@@ -40,12 +40,10 @@ def _root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def names(archive: ArchiveApi) -> list[str]:
-    """Return the keys of the archive's captures."""
     return [row["capture_id"] for row in archive.captures({})["rows"]]
 
 
 def together(count: int, work: Callable[[], object]) -> list[object]:
-    """Run `work` in `count` threads at once, and return all results."""
     results: list[object] = []
     threads = [threading.Thread(target=lambda: results.append(work())) for _ in range(count)]
     for thread in threads:

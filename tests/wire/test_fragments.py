@@ -43,7 +43,6 @@ def capture(path: Path, parts: Callable[[list[bytes]], list[bytes]], *, v6: bool
 
 
 def sizes(read: engine.Read) -> list[int]:
-    """Return the payload bytes of each segment."""
     return read.segments["payload_bytes"].to_list()
 
 
@@ -148,7 +147,6 @@ def test_fragments_of_other_packets_are_kept_apart(tmp_path: Path) -> None:
 
 
 def replace_fields(packet: bytes, **fields: int) -> IP:
-    """Return a copy of an IPv4 packet with other header fields."""
     ip = IP(packet)
     for name, value in fields.items():
         setattr(ip, name, value)

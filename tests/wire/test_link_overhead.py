@@ -49,7 +49,6 @@ def exchange(client_mss: int, server_mss: int, sent: int, *, stamped: bool = Fal
 
 
 def row_of(path: Path) -> dict[str, Any]:
-    """Return the row of the only connection of a capture."""
     (row,) = engine.read(path).connections.iter_rows(named=True)
     return row
 
@@ -60,7 +59,6 @@ def figures(row: dict[str, Any], side: str) -> tuple[int | None, int | None, flo
 
 
 def over_atm(folder: Path, text: str, form: AtmForm, *, vci: int = 32, name: str = "x") -> Path:
-    """Write a capture of the exchange on an ATM line, and return its path."""
     source = packets.capture(folder / f"{name}.pcap", text)
     target = folder / f"{name}-{form}.atm"
     atm.convert(source, target, form, vci=vci)

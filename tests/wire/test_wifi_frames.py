@@ -56,7 +56,6 @@ def _read(path: Path, frames: Sequence[bytes], link_type: int = WIFI) -> engine.
 def _sent(
     folder: Path, columns: Sequence[str] = ("seq", "ack", "payload_bytes", "captured_payload_bytes", "flags", "ip_id")
 ) -> pl.DataFrame:
-    """Return the segments of the exchange without link headers."""
     return _read(folder / "sent.pcapng", PACKETS, RAW).segments.select(columns)
 
 

@@ -33,7 +33,6 @@ def sound(tmp_path: Path) -> Packets:
 
 
 def with_fault(sound: Packets, name: str) -> Packets:
-    """Return the packets of `sound`, changed by the named fault."""
     return faulty(sound, name, Random(1))  # noqa: S311  (repeatable)
 
 

@@ -135,7 +135,7 @@ def table(*each: tuple[int, Endpoint, Endpoint, Event]) -> pl.DataFrame:
 def test_a_socket_of_the_kernel_lives_once_for_each_connection() -> None:
     unknown = Endpoint("", 0)
     events = table(
-        (7, Endpoint("192.0.2.2", 5_001), unknown, event(0, "state", state=7, detail_bytes=10)),  # the listening socket
+        (7, Endpoint("192.0.2.2", 5_001), unknown, event(0, "state", state=7, detail_bytes=10)),
         (8, CLIENT, SERVER, event(1, "state", state=7, detail_bytes=2)),
         (9, unknown, CLIENT, event(2, "state", state=10, detail_bytes=3)),
         (9, SERVER, CLIENT, event(2, "state", state=3, detail_bytes=1)),

@@ -13,7 +13,6 @@ LAST, FIN = 1, 2
 
 
 def gates(at_ms: float = 1.0, **fields: int) -> tuple[str, ...]:
-    """Return the gates that are closed at `at_ms` for a socket with these fields."""
     return closed(event(0, "settled", **fields), round(at_ms * MS))
 
 
@@ -60,7 +59,7 @@ def test_the_congestion_window_counts_segments_in_flight(counts: dict[str, int],
         ({"nonagle": CORK}, ("cork",)),
         ({"unsent_marks": LAST | FIN}, ("open",)),
         ({"unsent_marks": 0}, ("open",)),  # the send queue has more data after this segment
-        ({"unsent_skb_bytes": 1_000, "write_seq": 1_300}, ("open",)),  # a full segment
+        ({"unsent_skb_bytes": 1_000, "write_seq": 1_300}, ("open",)),
     ],
 )
 def test_nagle_holds_a_partial_segment_behind_an_unacknowledged_small_one(fields: dict[str, int], held: tuple[str, ...]) -> None:

@@ -27,12 +27,10 @@ def acked(at_ms: float, una: int, nxt: int, **state: Any) -> list[dict[str, Any]
 
 
 def opened() -> list[dict[str, Any]]:
-    """Return the records of a handshake that takes 20 ms."""
     return handshake(acked(20, 1, 1))
 
 
 def gates_at(records: list[dict[str, Any]], at_ms: float, *, nagle: bool = False) -> list[str]:
-    """Return the gates that are closed at `at_ms`."""
     return stack_records.gates_at(records, at_ms, GvisorSender(nagle))
 
 

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture(params=STACKS)
 def stack(request: pytest.FixtureRequest) -> Stack:
-    """Return a stack whose program can be compiled here."""
     found = STACKS[request.param]
     try:
         kernel.tracer()

@@ -29,7 +29,6 @@ def opened(**state: Any) -> list[dict[str, Any]]:
 
 
 def gates_at(records: list[dict[str, Any]], at_ms: float, *, nagle: bool = False) -> list[str]:
-    """Return the gates that are closed at `at_ms`."""
     return stack_records.gates_at(records, at_ms, SmoltcpSender(nagle))
 
 

@@ -47,10 +47,7 @@ The difference is measured from a line. This line first has slope 0, and then th
 """
 
 SEARCH_STEPS = 110
-"""Number of search steps.
-
-Each step leaves at most 2/3 of the interval of slopes. At the end, 1e-3 · (2/3)^110 is less than 1 ns per century.
-"""
+"""Number of search steps. Each step leaves at most 2/3 of the interval of slopes. At the end, it is below 1 ns per century."""
 
 MIN_PACKETS = 1
 """Minimum number of packets per direction for an alignment."""

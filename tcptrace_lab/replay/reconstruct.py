@@ -253,7 +253,8 @@ def _fin_ns(evidence: Evidence, *, from_client: bool) -> int | None:
 def _at_once(evidence: Evidence, both: Sequence[Message], is_client: bool) -> tuple[Task, ...]:  # noqa: FBT001
     """Return the two tasks of an end that sends and receives at the same time.
 
-    The second task reads. The first task writes each message when the second has read as much as the application had read in the capture.
+    The second task reads. The first task writes a message when the second has read enough: as much as had arrived when the application
+    wrote this message in the capture.
     """
     side = "client" if is_client else "server"
     transit_ns = int(evidence.row[f"rtt_to_{side}_ns"] or 0)

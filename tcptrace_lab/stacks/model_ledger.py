@@ -17,8 +17,8 @@ ledger lasts from the connection's first frame to the last. The time between two
   the time until the retransmission is acknowledged is also `loss-recovery`.
 - Nothing is queued, and the application waits for data: the cause is `network` while the application's last byte, or the last byte of the
   answer, is in transit. Otherwise, the cause is `peer`. The ledger of the other direction shows what the peer did in this time.
-- Nothing is queued, and the application does something else: the cause is `network` until the ACK of the last byte could have returned.
-  Then, the cause is `application`.
+- Nothing is queued, and the application does something else: first the cause is `network`, until the ACK of the last byte could have
+  returned. After that, the cause is `application`.
 - The application has ended: `close`. The connection is not yet established: `handshake`.
 """
 

@@ -271,7 +271,7 @@ def _rows(place: Place, table: Table, sources: Iterable[Source]) -> Iterator[pl.
 
 
 def _with_paths(problems: pl.DataFrame, paths: Sequence[str]) -> pl.DataFrame:
-    """Replace the file indices in the column `path`, which come from parts, by paths."""
+    """Return the problems of a part with paths in the column `path`. The part itself contains only file indices."""
     return problems.with_columns(path=pl.col("path").replace_strict({str(place): path for place, path in enumerate(paths)}, default=None))
 
 

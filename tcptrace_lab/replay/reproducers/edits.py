@@ -88,7 +88,7 @@ class _Kept:
             start, before = start + step.size_bytes, before + size
 
     def below(self, offset: int) -> int:
-        """Return how many bytes before an offset of the original schedule the edited schedule still writes."""
+        """Convert an offset of the original schedule: return how many of the bytes before it are still written in the edited schedule."""
         at = bisect_right(self._starts, offset) - 1
         return self._before[at] + min(self._sizes[at], offset - self._starts[at]) if at >= 0 else 0
 

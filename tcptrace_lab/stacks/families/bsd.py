@@ -67,7 +67,7 @@ class Bsd42Socket(SunOsSocket):
         return space <= 0
 
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
-        """Return the whole write, because the free space does not limit it."""
+        """Return the whole write, even if it is larger than the free space."""
         clusters = remaining // CLUSTER_BYTES if space >= CLUSTER_BYTES else 0
         return remaining, clusters + -(-(remaining - clusters * CLUSTER_BYTES) // SMALL_MBUF_BYTES)
 

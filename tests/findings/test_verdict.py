@@ -300,8 +300,8 @@ def test_a_fault_in_little_data_is_reported_if_it_costs_ten_times_as_much() -> N
 def test_a_small_fault_in_little_data_follows_what_took_most_of_the_upload() -> None:
     """The client uploads 1,000 bytes, and the server sends nothing. Its window waits take 100 ms of 1 s."""
     of_return = fault("receiver-window", 100, from_client=False)
-    times = {"client": {"network": 800, "peer": 200}, "server": {"application": 900, "receiver_window": 100}}
-    found = verdict.of(replace(made(**times), findings=(of_return,)))
+    times = made(client={"network": 800, "peer": 200}, server={"application": 900, "receiver_window": 100})
+    found = verdict.of(replace(times, findings=(of_return,)))
     assert (found.from_client, found.causes, found.findings) == (True, {"network"}, (of_return,))
     assert found.sentence == (
         "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 10% of 1 s is fixable: "

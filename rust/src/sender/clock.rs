@@ -21,6 +21,10 @@ pub(super) struct Clock {
     /// The time since the first segment: in ticks of the sender's clock, and in nanoseconds of the capture's clock.
     ticks: i64,
     lasted_ns: i64,
+    /// `ticks` and `lasted_ns` of the second segment. The length of a tick is measured from there if it is long enough ago,
+    /// because the first segment, a SYN, can be late: it waits for address resolution, or arrives after its
+    /// retransmission.
+    second: Option<(i64, i64)>,
     /// The smallest capture delay so far, relative to the first segment, and when its segment was captured.
     soonest_ns: i64,
     soonest_at_ns: i64,
@@ -39,6 +43,7 @@ impl Clock {
         let ticks = i64::from(now.wrapping_sub(before) as i32);
         self.ticks = self.ticks.saturating_add(ticks);
         self.lasted_ns = self.lasted_ns.saturating_add(wait_ns.get().unwrap_or(0));
+        self.second.get_or_insert((self.ticks, self.lasted_ns));
         if self.behind_ns() <= self.soonest_ns {
             (self.soonest_ns, self.soonest_at_ns) = (self.behind_ns(), self.lasted_ns);
         }
@@ -80,7 +85,10 @@ impl Clock {
     }
 
     pub(super) fn tick_ns(&self) -> Nullable {
-        Some(self.lasted_ns).filter(|_| self.ticks >= MIN_TICKS).map(|lasted_ns| lasted_ns / self.ticks).into()
+        let from_second =
+            self.second.map(|(ticks, ns)| (self.ticks.saturating_sub(ticks), self.lasted_ns.saturating_sub(ns)));
+        let measures = [from_second.unwrap_or_default(), (self.ticks, self.lasted_ns)];
+        measures.into_iter().find(|(ticks, _)| *ticks >= MIN_TICKS).map(|(ticks, ns)| ns / ticks).into()
     }
 }
 
@@ -133,9 +141,9 @@ mod tests {
 
     #[test]
     fn when_a_timestamp_was_the_clocks_is_known_in_whole_ticks() {
-        let clock = after(&[(40, 10), (160, 40), (20, 5)]);
-        assert_eq!(clock.since_ns(50), Some(20 * MILLISECOND_NS));
-        assert_eq!(clock.since_ns(10), Some(180 * MILLISECOND_NS));
+        let clock = after(&[(40, 10), (200, 50), (20, 5)]);
+        assert_eq!(clock.since_ns(60), Some(20 * MILLISECOND_NS));
+        assert_eq!(clock.since_ns(10), Some(220 * MILLISECOND_NS));
         assert_eq!(after(&[(40, 10)]).since_ns(0), None, "how long a tick is, is not known yet");
     }
 
@@ -143,6 +151,11 @@ mod tests {
     fn the_length_of_a_tick_is_known_after_fifty() {
         assert_eq!(after(&[(40, 10), (156, 39)]).tick_ns().get(), None);
         assert_eq!(after(&[(40, 10), (160, 40)]).tick_ns().get(), Some(4 * MILLISECOND_NS));
+    }
+
+    #[test]
+    fn a_first_segment_that_is_late_does_not_change_the_length_of_a_tick() {
+        assert_eq!(after(&[(20, 1_020), (300, 300), (200, 200)]).tick_ns().get(), Some(MILLISECOND_NS));
     }
 
     #[test]

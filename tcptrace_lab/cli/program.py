@@ -31,7 +31,7 @@ GROUPS = ("archive", "replay", "lab")
 """Groups of commands. Each group is the `app` in the module of its name."""
 
 COMPLETION = "_TCPTRACE_LAB_COMPLETE"
-"""Environment variable with which a shell requests completions. Typer derives its name from the program's."""
+"""Environment variable with which a shell requests completions. Typer derives the variable's name from the name of the program."""
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001  (Typer passes flags by position)

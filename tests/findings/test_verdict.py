@@ -302,7 +302,7 @@ def test_a_small_fault_in_little_data_follows_what_took_most_of_the_upload() -> 
     of_return = fault("receiver-window", 100, from_client=False)
     times = made(client={"network": 800, "peer": 200}, server={"application": 900, "receiver_window": 100})
     found = verdict.of(replace(times, findings=(of_return,)))
-    assert (found.from_client, found.causes, found.findings) == (True, {"network"}, (of_return,))
+    assert (found.from_client, found.causes, found.findings) == (True, frozenset({"network"}), (of_return,))
     assert found.sentence == (
         "Most likely the network (bytes in transit, or a queue draining at the rate of the path) took 80% of 1 s; 10% of 1 s is fixable: "
         "a full receive window on 10.0.0.1; a larger receive buffer on 10.0.0.1 saves up to 100 ms."

@@ -355,7 +355,7 @@ def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_
 
 
 def test_what_leaves_with_the_ack_that_it_echoes_fills_a_buffer(tmp_path: Path) -> None:
-    """Each pair echoes the ACK of the fifth pair before it. This ACK reached the sender just when the pair was sent."""
+    """Each pair echoes the ACK of the fifth pair before it. The sender sends each pair as soon as the echoed ACK arrives."""
     reported = lasted(tmp_path, pairs(60, round_trip_ms=20))
     assert reported["send-buffer"] >= (60 - 5 - 5) * 4 * 0.9
     assert reported.get("pacing", 0) <= 5 * 4 + 1

@@ -86,7 +86,7 @@ def test_the_script_is_for_the_original_as_well_as_for_the_copy(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["ethernet-nagle-on.pcapng", "ethernet-loss.pcapng"])
 def test_the_waits_of_each_cause_add_up_to_the_ledger(tmp_path: Path, name: str) -> None:
-    """The post-dissector has a field for the wait before a frame. For each cause, its sum equals that of the ledger's departures."""
+    """The post-dissector has a field for the wait before a frame. The sum of this field equals the sum of the waits in the ledger."""
     capture = CAPTURES / name
     copy = with_profile(capture, tmp_path)
     sums = departures(analyze(capture).ledger).group_by("cause").agg(pl.col("wait_ns").sum(), pl.len()).collect()

@@ -37,8 +37,8 @@ const UNEVEN_PART: usize = 8;
 /// A connection that has ended is closed after a silence of 4 minutes, which is twice the maximum segment lifetime.
 /// After such a silence, no segment of the connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
 const TIME_WAIT_NS: i64 = 240_000_000_000;
-/// Number of connections that can be over in all tables together (about 40 MB). If more connections are over, each of
-/// these connections is closed after a silence of [`OVER_NS`].
+/// Number of ended connections that all tables together keep open (about 40 MB). While there are more, each ended
+/// connection is closed after a silence of [`OVER_NS`].
 const MAX_OVER: usize = 1 << 14;
 /// A connection that has not ended is closed after a silence of 2 hours and 4 minutes. A NAT must keep an established
 /// connection for this time, because keepalives are sent every two hours (RFC 5382, REQ-5).

@@ -3,8 +3,8 @@
 use crate::accounts::Nagle;
 use crate::connection::Confidence;
 
-/// Nagle's algorithm is on if it explains a wait at more than a quarter of its opportunities to delay a segment. By
-/// chance, at most 1/16 of the opportunities have such a wait.
+/// At an opportunity, Nagle's algorithm would delay a segment. The algorithm is on if the segment waited at more than a
+/// quarter of the opportunities. By chance, segments wait at no more than 1/16 of the opportunities.
 const HELD_SHARE: f64 = 0.25;
 /// Number of waits that prove that Nagle's algorithm is on.
 const PROVING_HOLDS: i64 = 3;

@@ -55,8 +55,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the receiver window is hardly larger than the flight at the start of the wait: by less than two segments
-    /// in slow start, otherwise by less than one. The congestion window allowed that flight, and only a loss would have
-    /// reduced it. The congestion window therefore allows everything that the receiver window allows.
+    /// in slow start, otherwise by less than one. The congestion window allowed the flight, and only a loss reduces a
+    /// congestion window. The congestion window therefore allows everything that the receiver window allows.
     fn window_is_no_larger(&self, room_then: Option<i64>) -> bool {
         let smss = self.smss_bytes;
         self.direction.near_sender

@@ -112,9 +112,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the sender is in loss recovery. A captured retransmission shows the recovery. In a capture away from the
-    /// sender, the retransmission may have been lost before the capture point. Recovery is then assumed under three
-    /// conditions. Nothing was reordered. When the previous segment was sent, enough SACK blocks for a repair had
-    /// reached the sender (RFC 6675, 5). The missing bytes have not arrived since.
+    /// sender, the retransmission may have been lost before the capture point. Recovery is then assumed if
+    /// nothing was reordered, if enough SACK blocks for a repair had reached the sender before it sent the previous
+    /// segment (RFC 6675, 5), and if the missing bytes have not arrived since.
     #[inline]
     pub(in super::super) fn is_recovering(&self) -> bool {
         let direction = self.direction;

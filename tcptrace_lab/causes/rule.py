@@ -105,9 +105,9 @@ class Doubt(NamedTuple):
     """Texts for waits that a second cause explains equally well. The engine gives such waits the confidence `possible`.
 
     Attributes:
-        consistent_if: `answered` or `numbered` (`cause_findings`), a fact about the direction that makes the second cause less likely. If
-            all waits of a finding are in doubt, the finding is `consistent` if the fact is true, and otherwise `possible`. Empty: always
-            `possible`.
+        consistent_if: `answered` or `numbered` (`cause_findings`), a fact about the direction that makes the second cause less likely. The
+            fact matters for a finding whose waits are all in doubt: the finding is `consistent` with the fact, and `possible` without it.
+            Empty: always `possible`.
         limits: what the capture does not show about the waits, as a sentence; empty if the rule has no advice.
         remedy: what to change if the second cause applies.
         of_all: function that returns whether all waits of a direction are in doubt. Its argument is a function that returns a count of the

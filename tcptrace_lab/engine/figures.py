@@ -117,7 +117,7 @@ class Series:
         self._series.add(_coded(rows, *MADE))
 
     def skip(self, rows: pl.DataFrame) -> None:
-        """Process rows before the drawn section. They can open holes that later rows fill."""
+        """Process rows before the drawn section, because later rows can fill holes in the data that these rows contain."""
         self._series.skip(_coded(rows, *MADE))
 
     def add_waits(self, waits: pl.DataFrame) -> None:

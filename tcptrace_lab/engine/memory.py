@@ -24,7 +24,7 @@ SETTINGS: Final = {
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:300,muzzy_decay_ms:0,narenas:2",  # Polars' jemalloc: by default, free pages stay in memory
     "POLARS_IDEAL_MORSEL_SIZE": "32768",  # rows that a streaming query processes per thread at a time; default 100,000
 }
-"""Peak memory for a capture of 100 MB: 270–290 MB with these settings and `give_back` between passes, 340–410 MB without both. A faster
+"""Peak memory for a capture of 100 MB: 270–290 MB with these settings and `give_back` between passes, 340–410 MB without them. A faster
 decay saves 30 MB more but doubles the system time (4 s more for 10 million packets)."""
 
 
@@ -32,7 +32,8 @@ _M_ARENA_MAX: Final = -8
 """`M_ARENA_MAX` of glibc's malloc.h: the maximum number of arenas that threads allocate from. Each arena keeps its own free pages."""
 
 _NO_GLIBC: Final = (AttributeError, OSError, TypeError)
-"""Errors of a call of a glibc function on other systems. macOS and musl lack the function, and on Windows `CDLL(None)` raises TypeError."""
+"""Errors of an attempt to call a glibc function on other systems. macOS and musl lack the function; on Windows, `CDLL(None)` raises
+TypeError."""
 
 _ARENAS: Final = 4
 """Number of arenas; the default is 8 per processor. Four arenas lower the peak memory for a capture of 100 MB by 50 MB and cost no time."""

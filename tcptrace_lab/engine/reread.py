@@ -40,8 +40,9 @@ PULL_ROWS = 65_536
 """Maximum number of rows taken from the engine at a time. The engine prepares the next rows meanwhile."""
 
 PULL_VALUES = 1_048_576
-"""Maximum number of values (rows × columns) taken from the engine at a time for a query, but at least one batch. They take about 8 MB. If a
-consumer is slow (`collect_batches`), Polars buffers six times as much, or twelve times if the query reorders columns."""
+"""Maximum number of values (rows × columns) taken from the engine at a time for a query. The values take about 8 MB. At least one batch is
+taken, even if it is larger. If a consumer is slow (`collect_batches`), Polars buffers six times as much, or twelve times if the query
+reorders columns."""
 
 BATCH_ROWS = 16_384
 """Number of rows in each batch of the engine. With batches of a quarter of this size, Polars takes a third longer."""
@@ -110,7 +111,7 @@ class Pulled(NamedTuple):
 
     Attributes:
         share: share of the files that has been read up to this batch (see `share_read`).
-        seen: number of segments so far, even if their rows are not requested.
+        seen: number of segments so far. Segments count even if their rows are not requested.
     """
 
     share: float | None
@@ -267,8 +268,8 @@ class Files:
         """Return the rows of `schema.WAITS`, in the order in which their connections end.
 
         Each query reads the files and classifies their segments again. A query raises CaptureUnreadable if the files have changed. A
-        capture in a single file is allowed to grow. Connections that are new in it are ignored if the file had at most `MAX_ONLY`
-        connections.
+        capture in a single file is allowed to grow. New connections of a grown file are ignored if there were at most `MAX_ONLY`
+        connections before.
         """
 
         def pull(query: _Query) -> Iterator[pl.DataFrame]:

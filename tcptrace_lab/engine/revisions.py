@@ -33,7 +33,7 @@ class Revisions:
         self._last = revisions if revisions.is_empty() else revisions.unique("frame", keep="last").sort("frame")
 
     def touched(self, columns: Iterable[str]) -> set[str]:
-        """Return which of `columns` the method `of` changes, and `frame`, which `of` needs. The set is empty if `of` changes none."""
+        """Return the names in `columns` that `of` changes, together with `frame`, because `of` needs it. Empty if `of` changes none."""
         changed = set(REVISED).intersection(columns)
         return {"frame", *changed} if changed and not self._last.is_empty() else set()
 

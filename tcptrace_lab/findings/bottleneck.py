@@ -37,15 +37,16 @@ a fixed number of segments, as if a line limited it."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
 """A run counts if each segment has at least `FULL_SHARE` of the largest size, or each ACK covers at most `MOST_AT_ONCE` of the largest
-segments. Small segments come at the pace of an application. An ACK after a loss covers data that arrived long before."""
+segments. Small segments come at the pace of an application. An ACK of more data, as after a loss, covers data that arrived long before."""
 
 SAME_LINE_SHARE = 0.8
 """Connections of other hosts share the line if they raise the measured rate of the line by at most a quarter (a heuristic)."""
 
 PARTS, MOST_PARTS, LEAST_FILLED, MOST_FILLED = 10, 8, 0.8, 1.2
-"""Where the data of many connections are mixed, an ACK covers data that passed before other data, so short runs show no rate. The rate
-between two hosts then counts if all connections together use it: in at least `MOST_PARTS` of `PARTS` equal parts of the time, their data
-keep the line busy for `LEAST_FILLED` to `MOST_FILLED` of the time (heuristics). Different lines have such a sum only by chance."""
+"""If the data of many connections are mixed, the order of the ACKs differs from the order of the data, so short runs of ACKs show no rate.
+The rate measured between two hosts is then used, if all connections together fill a line of this rate: in at least `MOST_PARTS` of `PARTS`
+equal parts of the time, the line is busy for `LEAST_FILLED` to `MOST_FILLED` of the part (heuristics). Connections on different lines fill
+such a line only by chance."""
 
 OTHERS_SHARE = 0.1
 """A second direction is considered if it sends at least this share of the first direction's data in the same time (a heuristic)."""

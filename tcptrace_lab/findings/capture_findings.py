@@ -166,7 +166,7 @@ def _finding(
 def _severity(reasons: Sequence[capture_quality.Reason], verdict: capture_quality.CaptureQuality) -> Severity:
     """Return the severity of a fault. The severity depends on the share of a verdict's confidence that remains."""
     left = min(reason.factor for reason in reasons)
-    if any(reason.factor == 1.0 for reason in reasons):  # this factor does not describe faults of single connections
+    if any(reason.factor == 1.0 for reason in reasons):  # 1.0: a fault of single connections, whose effect is in `factor_of_connections`
         left = min(left, verdict.factor_of_connections)
     return Severity.INFO if left >= capture_quality.GOOD else Severity.LOW if left >= capture_quality.LIMITED else Severity.MEDIUM
 

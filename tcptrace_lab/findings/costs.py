@@ -66,7 +66,7 @@ def advising_rules() -> dict[str, Rule]:
 def largest(accounts: pl.LazyFrame, connections: pl.LazyFrame, advising: Mapping[str, Rule]) -> list[Cost]:
     """Return the costs that are large enough for a finding, the largest first."""
     carried = {f"{side}_carried": pl.col(f"{side}_payload_bytes") > 0 for side in SIDES}
-    # A clock jump would make the connection last for years.
+    # A jump of the capture's clock can make a connection seem to last for years, so its duration is then unknown.
     life_ns = pl.when(~capture_quality.has_jumped()).then(pl.col("last_ts_ns") - pl.col("first_ts_ns"))
     life = connections.select("conn", **carried, failed=failed_attempts.FAILED, life_ns=life_ns)
     max_ns = pl.when(pl.col("life_ns").is_not_null()).then(

@@ -1,14 +1,14 @@
 """Finds throughput deadlocks: in each round trip, sender and receiver wait for each other until the delayed-ACK timer expires.
 
-The receiver delays its ACK until enough bytes have arrived: two full segments, or 35% of the receive buffer if that is less (4.4BSD: 50%).
-The sender delays its queued data until it has a full segment or half of the largest window, or until all earlier data is ACKed. If the send
-buffer is smaller than both thresholds together, both hosts can wait, and the application is blocked. A capture does not show the receive
-buffer, so the largest window is used instead.
+The receiver delays its ACK until enough bytes have arrived: two full segments, or a share of the receive buffer if that is less (SunOS:
+35%; 4.4BSD: 50%). The sender delays its queued data until it has a full segment or half of the largest window, or until all earlier data is
+ACKed. If the send buffer is smaller than both thresholds together, both hosts can wait, and the application is blocked. A capture does not
+show the receive buffer, so the largest window is used instead.
 
 Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). Each wait ends with a late ACK that covers all
-data. All waits have an equal number of bytes in flight. Two numbers can also alternate, because the rest of one write makes the next round
-longer. Between two waits, the sender sends that many bytes, and the peer sends no data. If an earlier ACK covers part of a round's bytes,
-no deadlock is reported.
+data. The number of bytes in flight is equal in all waits, or alternates between two values if the rest of one write makes the next round
+longer. Between two waits, the sender sends as many bytes as were in flight, and the peer sends no data. If an earlier ACK covers part of a
+round's bytes, no deadlock is reported.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Lock(NamedTuple):
         rounds: number of rounds.
         ns: total time of the waits in these rounds.
         median_ns: median of these waits.
-        nagle: whether every segment sent after these ACKs was small, and followed a small segment.
+        nagle: whether every segment sent after one of the late ACKs was small, and followed a small segment.
         may_fill_buffer: whether no flight was ever much larger, so that a full send buffer explains the rounds equally well.
         frames: for the first rounds, the frames at the ends of the wait, and the late ACK.
     """
@@ -82,7 +82,7 @@ class Lock(NamedTuple):
 
     @property
     def ack_bytes(self) -> int:
-        """Number of bytes after which the receiver sends an ACK. If more bytes are in flight than SunOS allows, 4.4BSD's rule is used."""
+        """Number of bytes after which the receiver sends an ACK. 4.4BSD's rule is used if SunOS would have sent an ACK earlier."""
         ours = ack_bytes(self.smss_bytes, self.window_bytes, SUNOS_PERCENT)
         return ours if self.flight_bytes < ours else ack_bytes(self.smss_bytes, self.window_bytes, BSD44_PERCENT)
 

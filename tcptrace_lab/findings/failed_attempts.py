@@ -26,7 +26,8 @@ MOST = 20
 """Maximum number of groups that are reported. Groups with the most time come first, then groups with the most attempts."""
 
 MIN_TIMES = 3
-"""Minimum number of attempts in a group that took hardly any time. Three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""
+"""Minimum number of attempts in a group, if the attempts took hardly any time. Three of a kind are no coincidence (docs/how-it-decides.md,
+2.4)."""
 
 EVIDENCE_ATTEMPTS = 9
 """Number of attempts whose first and last frame are evidence. The frames of the first attempt's longest waits are evidence too."""

@@ -135,7 +135,7 @@ class Finding:
         predicted_gain: the expected gain of the remedy; None if it was not computed.
         source: source of the rule.
         causes: the ledger's causes of the waits that the finding covers; empty if it covers no waits.
-        modelled: the result of the models that `predicted_gain` states; None if `predicted_gain` comes from the rule, or is None.
+        modelled: the gain that models computed, if `predicted_gain` states it; otherwise None.
         savable_ns: the most time that all remedies for this direction together can save; None if unknown. The path needs the remaining time
             for the data (`rates.on_path_ns`).
         connections: number of connections that the finding covers; `conn` is the first. More than one if equal failures are grouped.

@@ -34,7 +34,7 @@ OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of waits that segments too large for the path can produce."""
 
 NOT_LOST = frozenset({Case.NEEDLESS, Case.TOO_LARGE, Case.STOPPED_ANSWERING})
-"""Special cases in which the place of losses, or SACK, explains nothing: no loss, all large segments, or a host that stopped answering."""
+"""Special cases in which SACK would not have helped: nothing was lost, only large segments were lost, or a host stopped answering."""
 
 NO_SACK = (
     " The connection does not use SACK: the sender does not learn which segments arrived after a lost one, so it retransmits them, too. "
@@ -47,7 +47,8 @@ PROVED_BY = 3
 """Number of waits of one kind that prove a cause. A single wait is only consistent with the cause (docs/how-it-decides.md, 2.4)."""
 
 ENOUGH_OF_TIME = 0.5
-"""If proved waits take at least this share of a finding's time, the finding is proved. Consistent waits count likewise (a heuristic)."""
+"""If proved waits take at least this share of a finding's time, the finding is proved. If proved and consistent waits together take this
+share, the finding is consistent (a heuristic)."""
 
 
 def finding_of(
@@ -176,7 +177,7 @@ def _confidence(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any
 
 
 def _doubt(rule: Rule, kind: Mapping[str, Any], direction: Mapping[str, Any]) -> Doubt | None:
-    """Return the doubt about all of these waits, or about the less certain ones among them; None if there is no doubt."""
+    """Return the doubt about the waits in `kind`, or about some of these waits; None if there is no doubt."""
     if rule.doubt is None:
         return None
     doubted = kind["sure_waits"] < kind["waits"] if rule.doubt.of_all is None else rule.doubt.of_all(direction.__getitem__)

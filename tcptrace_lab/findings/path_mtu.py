@@ -59,8 +59,8 @@ def retransmits(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]
     Returns:
         One row per retransmit, in capture order. `conn from_client frame ts_ns seq transmission` are as in `schema.SEGMENTS`. `size_bytes`
         is the payload, at most a full segment. `peer_frame` and `peer_ts_ns` are frame and time of the peer's last segment. If the capture
-            has no segment of the peer, `peer_frame` and `peer_ts_ns` belong to the sender's last new data, because the peer possibly
-            answered until then.
+            has no segment of the peer, `peer_frame` and `peer_ts_ns` belong to the sender's last new data: a sender of new data has
+            possibly just received an answer.
     """
     col = pl.col
     size = pl.min_horizontal("payload_bytes", "smss_bytes").alias("size_bytes")

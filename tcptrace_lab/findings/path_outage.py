@@ -15,7 +15,7 @@ Other faults look different:
 - a zero window: the peer announces it;
 - a capture gap: the ACKs cover bytes that the capture lacks;
 - a segment too large for the path: smaller segments pass;
-- random losses: at the loss rate of the connection, so many consecutive losses are improbable.
+- random losses: chance hardly produces as many consecutive losses at the loss rate of the connection.
 
 A packet of the silent host on another connection disproves an outage.
 """

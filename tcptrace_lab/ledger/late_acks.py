@@ -1,9 +1,10 @@
 """Computes how much earlier a direction would have sent its last segment if no ACK had been late.
 
-A late ACK delays the segments that it releases. It does not always delay what follows: within a flight, ACKs of other segments release the
-following segments. The departures are therefore computed again, in order, without the delays of late ACKs:
+A late ACK delays the segments that it releases. But it does not always delay all later segments, because ACKs of other segments in the
+flight release some of them. The departures are therefore computed again, in order, without the delays of late ACKs:
 
-- a segment that an ACK released departs earlier by as much as the segment that the ACK covers, and by the delay of the ACK if it was late;
+- if an ACK releases a segment, the segment departs earlier by as much as the ACKed segment departs earlier; if the ACK was late, also by
+  the delay of the ACK;
 - it never departs before its predecessor;
 - all other waits keep their length.
 """
@@ -31,7 +32,7 @@ def frames(waits: Iterable[Mapping[str, Any]]) -> list[int]:
 
 
 def gain_ns(waits: Collection[Mapping[str, Any]], acks_ns: Mapping[int, int], all_ns: int) -> int:
-    """Return by how much the last departure would have come earlier; `all_ns` if hardly less.
+    """Return how much earlier the last segment would have departed; `all_ns` if that is nearly the time of all waits (`NEARLY_ALL`).
 
     Args:
         waits: the direction's rows of `schema.LONGEST`. Shorter waits count as neighbours without a wait.

@@ -1,4 +1,4 @@
-"""Predicts, from the rules of a TCP stack, which message sizes stall and whether a stream can deadlock. A grid of buffer sizes is possible.
+"""Predicts, from the rules of a TCP stack, which message sizes stall and whether a stream can deadlock, also for a grid of buffer sizes.
 
 A parameter that the caller omits is taken from a capture, if there is one. A parameter that is still unknown gets the default of the stack,
 and the result lists it as assumed.
@@ -308,5 +308,6 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:
-    """Return the mark after the share in a cell of the grid: `!` if a deadlock is possible, `?` if it depends on the writes."""
+    """Return the mark after the share in a cell of the grid: `!` if a deadlock is possible, `?` if that depends on how the application
+    writes."""
     return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

@@ -6,8 +6,8 @@ part where most messages were normal, or was normal in a part where most stalled
 If exceptions are common, chance affects the stalls. For example, a timer happens to expire early, so that a message does not stall. Or a
 receiver stops delaying ACKs for a while. In these cases, three descriptions of the messages compete, and the shortest description is used:
 
-- **two shares**: normal and slow parts alternate; all normal parts have one share of stalls, and all slow parts have another. If one timer
-  causes all stalls, all slow parts do have one share. So even a slow part with few messages can be recognized.
+- **two shares**: normal and slow parts alternate; all normal parts have one share of stalls, and all slow parts have another. This fits
+  stalls that one timer causes. Even a slow part with few messages can be recognized.
 - **own shares**: every part has a share of its own. Each cut must shorten the description of the messages by more than the cut costs.
 - **a trend**: there are no cuts. The share grows or falls with the size or its logarithm (a logistic curve).
 

@@ -40,8 +40,8 @@ SHARES = {"buffer-35": "sunos4", "buffer-50": "bsd4.4"}
 """ACK rule of a receiver that acknowledges by a share of its buffer → its stack (`STACKS`)."""
 
 PIECES = {STACKS[stack].copy_bytes: stack for stack in SHARES.values()}
-"""Copy size of a sender → its stack. The copy size is needed if two full segments are less than 35% of the buffer, and the receiver sends
-delayed ACKs by a periodic timer."""
+"""Copy size of a sender → its stack. If two full segments are less than 35% of the buffer, the ACKs of these stacks look alike, and only
+the copy size shows the stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +220,9 @@ def slow_sizes(rows: pl.DataFrame) -> tuple[tuple[SlowRange, ...], NDArray[np.bo
     """Return the slow ranges among messages of one direction, and whether each message stalled.
 
     There are two definitions of a stalled message. The first needs a stall. The second also counts any message that Nagle's algorithm
-    delayed until a late ACK: if the delayed-ACK timer of the receiver expires soon after the data arrived, the wait is too short for a
-    stall. The definition whose messages cluster more strongly by size is tried first. The other definition is used only if the first one
-    shows no ranges.
+    delayed until a late ACK, because such a wait can be too short for a stall: the delayed-ACK timer of the receiver sometimes expires soon
+    after the data arrived. The definition whose messages cluster more strongly by size is tried first. The other definition is used only if
+    the first one shows no ranges.
 
     Args:
         rows: messages with the columns of `whole_messages`.

@@ -6,8 +6,9 @@ The test has four steps. All thresholds are constants below.
    Otherwise, the stalls do not depend on size. `by_clarity` compares several definitions of a stall.
 2. Cuts: the sizes are cut where the share of stalled messages changes (`size_cuts`).
 3. A part is a slow range if at least three of its messages and at least a quarter of them stalled. Chance must not explain the difference
-   from normal sizes. Also, the stalled messages must take longer than expected for their size: by more than the 95 % intervals of their
-   median and of the expected time allow. The expected time is a Theil-Sen line through all times without the waits that TCP caused.
+   from normal sizes. Also, the stalled messages must take longer than expected for their size, and the difference must exceed the errors of
+   their median and of the expected time (95 % intervals). The expected time is a Theil-Sen line through all times without the waits that
+   TCP caused.
 4. A slow range that extends to the largest (or smallest) size seen must have an abrupt edge on its other side, next to normal sizes.
    Otherwise, a share that grows with size (a trend) can explain the range. If another slow range has normal sizes on both sides, a trend is
    no explanation, and the edge need not be abrupt.
@@ -41,13 +42,14 @@ MIN_NORMAL = 3
 """Minimum number of messages outside slow ranges. The tests account for such small numbers."""
 
 RUNS_Z = -3.0
-"""Stalls depend on size if the number of runs, as a normal deviate, is at or below this: one chance in 740."""
+"""Stalls depend on size if the number of runs, as a normal deviate, is at most this. Chance alone produces so few runs once in 740
+cases."""
 
 FEW_OF_A_KIND = 10
 """With fewer stalled or fewer other messages, the number of runs is not normally distributed, and its exact distribution is used."""
 
 SLOW_SHARE, NORMAL_SHARE = 0.25, 0.1
-"""A part is slow from the first share of stalled messages, and normal up to the second share (heuristics)."""
+"""A part is slow if at least the first share of its messages stalled, and normal if at most the second share stalled (heuristics)."""
 
 ALIKE_PART = 0.5
 """Two neighbouring slow parts are one range if the smaller share of stalls is at least this part of the larger share."""
@@ -320,7 +322,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _begins_at_once(ordered: _Ordered, part: slice, normal: list[Part], *, no_trend: bool) -> bool:
-    """Return whether a range with normal sizes on one side only has an edge there. If a trend is possible, the edge must be abrupt."""
+    """Return whether a range has an edge on the only side with normal sizes. If a trend is possible, the edge must be abrupt."""
     beside_below = any(one.stop == part.start for one in normal)
     if not beside_below and not any(one.start == part.stop for one in normal):
         return False

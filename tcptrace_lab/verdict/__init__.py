@@ -1,8 +1,8 @@
 """The verdict on a capture: one sentence that says where the time went, what to change, and how much time the change would save.
 
 The verdict describes one direction of one connection. `choice` picks the direction with the most expensive fault. A fault counts less if
-its direction has little data. `faultless` picks the direction with most data if there is no fault, or only a small one in little data.
-`Verdict.why` states the reason for the choice.
+its direction has little data. `faultless` picks the direction with most data if there is no fault, or only a small fault in a direction
+with little data. `Verdict.why` states the reason for the choice.
 
 All shares are shares of the direction's active time. Three fixed phrases state the confidence: *X took 91%* (proved), *most likely X took
 59%* (consistent), *possibly X took 40%* (possible). The words come from the rule of the cause (`Rule.lost_to`, `Advice.cure`).

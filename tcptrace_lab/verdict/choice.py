@@ -25,8 +25,8 @@ OF_READER: Final = one_cause.RECEIVERS_OWN
 """Causes that count as one fault if the receiving application reads slowly: the window is zero or too small."""
 
 MIN_WEIGHT: Final = 0.1
-"""Minimum weight of a fault in the choice (a heuristic). The weight is the square root of the direction's data divided by the data of the
-largest direction. A direction with a hundredth of the data, or less, has this weight."""
+"""Minimum weight of a fault in the choice (a heuristic). The weight is the square root of a share: the direction's data, divided by the
+data of the largest direction. A direction with a hundredth of the data, or less, has this weight."""
 
 
 LITTLE_PART: Final = 10

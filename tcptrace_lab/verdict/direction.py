@@ -30,7 +30,7 @@ GRADES: Final = {Confidence.PROVED: "", Confidence.CONSISTENT: "most likely ", C
 BY_CERTAINTY: Final = (Confidence.PROVED, Confidence.CONSISTENT, Confidence.POSSIBLE)
 
 WRONG_SHARE: Final = 0.05
-"""The ledger is wrong for at most this share of the time in waits that it does not call possible (docs/how-sure.md)."""
+"""In waits that the ledger calls proved or consistent, at most this share of the time has a wrong cause (docs/how-sure.md)."""
 
 
 class Direction(NamedTuple):

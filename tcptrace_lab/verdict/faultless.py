@@ -31,8 +31,8 @@ MIN_RTO_NS = 200_000_000
 def of_largest(analysis: Analysed, advice: str = "", faults: tuple[Finding, ...] = ()) -> Verdict:
     """Return the verdict on the direction with most data: the cause that took most of its time.
 
-    `advice` is the second part of the sentence, and describes `faults` of another direction. If it is empty, this direction's own advice
-    follows.
+    `advice` is the second part of the sentence, and describes `faults` of another direction. If `advice` is empty, the sentence ends with
+    advice for the described direction.
     """
     capture = analysis.capture
     if not capture["connections"]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def what(row: Mapping[str, Any], *, from_client: bool) -> str:
-    """Return what the capture lacks of one direction of the connection in `row`; empty if no lack is known."""
+    """Return what the capture lacks about one direction of the connection in `row`; empty if no lack is known."""
     reasons = row["quality_reasons"] or ()
     missing = row[f"{'client' if from_client else 'server'}_not_captured_bytes"]
     if row["clock_tick_ns"] is not None:

@@ -17,12 +17,12 @@ SLOW_ANSWER_TIMES = 2
 last SYN by less than half the base RTT answers an earlier SYN."""
 
 FIRST_TIMER_NS = 1_000_000_000
-"""A SYN or a SYN-ACK without an answer is retransmitted after one second at the earliest (RFC 6298, 2.1). An earlier SYN-ACK answers
-another SYN."""
+"""A SYN or a SYN-ACK without an answer is retransmitted after one second at the earliest (RFC 6298, 2.1). If a second SYN-ACK comes sooner,
+the SYN was sent twice, and each SYN got its answer."""
 
 MOST = 0.5
-"""One base RTT of each wait at a full window is the path's share. If at least half of the waiting time remains, the receiver explains the
-waits (a heuristic)."""
+"""One base RTT of each wait at a full window is the path's share. If the remaining time is at least half of the waiting time, the receiver
+explains the waits (a heuristic)."""
 
 COLUMNS = (
     *(
@@ -94,13 +94,13 @@ def _of_handshake(row: Mapping[str, Any]) -> dict[Case, bool]:
     once = asked == 1 and answered == 1
     answer_ns, min_ns = row["syn_to_synack_ns"], row["client_rtt_min_ns"]
     acked_ns = row["synack_to_ack_ns"]
-    # behind: most of the time passed after the SYN-ACK, on the client's side of the capture point
+    # behind: most of the handshake's time passed after the SYN-ACK, so on the client's side of the capture point
     behind = once and None not in (answer_ns, acked_ns) and SLOW_ANSWER_TIMES * answer_ns < acked_ns
     slow_ack = behind and row["server_rtt_samples"] <= 1  # the SYN-ACK gives the only sample
     known = once and answer_ns is not None and min_ns is not None and row["client_rtt_samples"] > 1  # the SYN gives one sample
     late = known and not behind and answer_ns > SLOW_ANSWER_TIMES * min_ns
     asked_early = asked > 1 and None not in (answer_ns, min_ns) and SLOW_ANSWER_TIMES * answer_ns < min_ns
-    # If this sum is larger, the answer was late, and the path is not long.
+    # If twice the shortest RTT is less than this sum, the SYN-ACK was late, and the path is not long.
     asked_early = asked_early and FIRST_TIMER_NS + answer_ns <= SLOW_ANSWER_TIMES * min_ns
     resent = asked > 1 and not asked_early
     return {

@@ -28,8 +28,8 @@ macro_rules! causes {
     };
 }
 
-// The causes have the same order as `CAUSES` in `tcptrace_lab/schema/ledger.py`, because tables store the position of a
-// cause as its code.
+// The causes have the same order as `CAUSES` in `tcptrace_lab/schema/ledger.py`, because tables store each cause as its
+// position in this order.
 causes! {
     /// The handshake is not complete.
     Handshake = "handshake",
@@ -53,7 +53,7 @@ causes! {
     ZeroWindow = "zero-window",
     /// Slow start: flights still grow towards the capacity of the path.
     SlowStart = "slow-start",
-    /// A congestion window reduced by packet loss limited the sender.
+    /// The congestion window limited the sender, after a packet loss had made the window smaller.
     CongestionWindow = "congestion-window",
     /// Pacing: the sender spaces its segments.
     Pacing = "pacing",

@@ -19,8 +19,8 @@ use crate::hosts::{Acknowledging, is_loopback, is_near, is_unasked, turnaround_n
 use crate::nullable::Nullable;
 use crate::sender::{LONGEST_NS, NS_PER_MS, REACTION_NS, SLOW_REACTION_NS, SenderTotals};
 
-/// In a capture at the sender, an ACK may have released a segment that was sent within this share of the RTT after the
-/// ACK.
+/// In a capture at the sender, an ACK may have released a segment if the segment followed the ACK within this share of
+/// the RTT.
 pub const CAUSAL_SHARE_NEAR: f64 = 0.1;
 /// The share that replaces [`CAUSAL_SHARE_NEAR`] in a capture away from the sender, where delays on the path vary.
 const CAUSAL_SHARE_FAR: f64 = 0.5;
@@ -47,17 +47,18 @@ const STEADY_PART: i64 = 4;
 const STEADY_SHARE: f64 = 0.75;
 /// A sender paces if the bursts at the most common pace outnumber the others by at least this many (a heuristic).
 const PACED_BURSTS: i64 = 5;
-/// If ACKs release the segments of a direction, only one segment in a hundred is sent late between two ACKs. ACKs do
-/// not release the segments if at least `CHANCE_DEPARTURES` segments are late, and at least one for every `CHANCE_PART`
-/// early ones (a heuristic).
+/// A segment is early if it is sent in the first quarter of the time from one ACK to the next, and late if it is sent
+/// in the second half. If ACKs release the segments of a direction, only one segment in a hundred is late. If at least
+/// `CHANCE_DEPARTURES` segments are late, and at least one for every `CHANCE_PART` early ones, ACKs do not release the
+/// segments (a heuristic).
 const CHANCE_DEPARTURES: i64 = 5;
 const CHANCE_PART: u32 = 4;
 /// The application writes on its own clock if an even interval predicts enough writes (a heuristic). Enough means at
 /// least `CLOCK_WRITES`, plus `CLOCK_TIMES` times the number of writes that ACKs predict.
 const CLOCK_WRITES: u32 = 5;
 const CLOCK_TIMES: u32 = 3;
-/// An application that does not wait for answers sends most small segments before an answer: at least this many for
-/// each one after an answer (a heuristic).
+/// An application that does not wait for answers sends most small segments before the previous one is answered: at
+/// least this many for each small segment that it sends after an answer (a heuristic).
 const AHEAD_TIMES: i64 = 3;
 /// A measured tick of a timestamp clock in this range counts as a millisecond, because queues on the path falsify the
 /// measurement (a heuristic). The next longer tick in use is 4 ms.
@@ -127,7 +128,8 @@ pub struct DirectionFacts {
     pub min_segment_bytes: Option<i64>,
     pub max_segment_bytes: i64,
     pub max_in_flight_bytes: Option<i64>,
-    /// The largest flight of the direction, either in the capture or as the sender knew it.
+    /// The largest flight of the direction: the one in the capture or the one that the sender knew, whichever is
+    /// larger.
     pub peak_flight_bytes: Option<i64>,
     pub out_of_order_segments: i64,
     pub tick_ns: Option<i64>,
@@ -147,7 +149,7 @@ pub struct DirectionFacts {
     /// Whether segments of one write come at a steady spacing: those at the most common spacing outnumber the others by
     /// at least 5. False if the direction has timestamps.
     pub comes_steadily: bool,
-    /// Whether the spacing of segments depends on their size. If so, it shows the rate of a line.
+    /// Whether the spacing of segments depends on their size. If so, the spacing shows the rate of a line.
     pub comes_by_size: bool,
     /// Whether the sender paces: it sends bursts at an even interval.
     pub paces: bool,
@@ -355,9 +357,9 @@ impl DirectionFacts {
     }
 
     /// The longest time from an ACK to a segment that it released. In a capture at the sender, the result is twice the
-    /// slowest reaction if the sender's reactions to ACKs are clearly faster than its other segments. If the sender
-    /// often sends late between two ACKs, a segment soon after an ACK may be a coincidence. The result is then only the
-    /// reaction time of a host.
+    /// slowest reaction if the sender's reactions to ACKs are clearly faster than its other segments. If ACKs do not
+    /// release the segments of this sender, a segment can follow an ACK closely by coincidence. The result is then only
+    /// the reaction time of a host.
     fn release_window_ns(&self) -> i64 {
         let reaction_ns = self.totals.reaction_ns.get();
         if !self.near_sender {
@@ -379,7 +381,8 @@ impl DirectionFacts {
         let (longest, full) = (self.max_segment_bytes, smss_bytes?);
         let whole = longest > 0 && longest < full && longest == full / CLUSTER_BYTES * CLUSTER_BYTES;
         let flew = |segments: i64| self.max_in_flight_bytes.is_some_and(|most| most >= segments * longest);
-        // In a throughput deadlock, each segment is in flight alone. Only a FIN can be sent while it is in flight.
+        // In a throughput deadlock, each segment is in flight alone. Only a FIN can be sent while another segment is in
+        // flight.
         let locked = i64::from(self.totals.small_delayed_run) >= HELD_TIMES && self.totals.small_behind_small == 0;
         let roomy = self.max_window_bytes.is_some_and(|most| most > 2 * longest + CLUSTER_BYTES);
         (self.old && whole && flew(2) && (!locked || flew(3)) && roomy).then_some(longest)
@@ -435,7 +438,7 @@ impl DirectionFacts {
     }
 
     /// Whether the level is far below the largest receiver window. For an old sender, one segment below the window is
-    /// far enough, because it sends each segment that fits.
+    /// far enough, because an old sender sends each segment that fits.
     fn is_below_window(&self, level: i64, smss_bytes: Option<i64>) -> bool {
         let Some(most) = self.max_window_bytes else { return false };
         let fits = self.near_sender && self.old && smss_bytes.is_some_and(|full| level + full <= most);
@@ -443,8 +446,8 @@ impl DirectionFacts {
     }
 
     /// Returns the largest flight if the direction never had two full-sized segments in flight, and if ACKs released
-    /// all of its segments. At least [`PLATEAU_ROUNDS`] segments are required, and an RTT so long that a segment right
-    /// after an ACK is no coincidence.
+    /// all of its segments. The result is `None` if there are fewer than [`PLATEAU_ROUNDS`] such segments, or if the
+    /// RTT is so short that a segment can follow an ACK closely by coincidence.
     fn low_top(&self, smss_bytes: Option<i64>) -> Option<i64> {
         let most = self.max_in_flight_bytes?;
         let low = self.peak_flight_bytes? < 2 * smss_bytes?;
@@ -467,7 +470,7 @@ impl DirectionFacts {
     }
 }
 
-/// Whether segments are sent late between two ACKs about as often as if ACKs did not release them.
+/// Whether so many segments are late, as [`CHANCE_DEPARTURES`] defines it, that ACKs do not release them.
 fn leaves_by_chance(totals: &SenderTotals) -> bool {
     let (early, late) = (totals.departures_early, totals.departures_late);
     i64::from(late) >= CHANCE_DEPARTURES && late.saturating_mul(CHANCE_PART) >= early

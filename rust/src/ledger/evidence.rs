@@ -45,12 +45,13 @@ pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
 /// The initial congestion window (RFC 6928).
 pub const INITIAL_SEGMENTS: i64 = 10;
-/// If ACKs release two segments within 1/8 of the RTT, both segments belong to a train that the path has spaced. The
-/// pauses between flights are longer (a heuristic).
+/// If ACKs release two segments less than 1/8 of the RTT apart, both segments belong to a train that the path has
+/// spaced. Pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
 /// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
-/// If fewer segments are sent per RTT, even spacing cannot be distinguished from pauses between flights (a heuristic).
+/// If fewer segments than this are sent per RTT, even spacing cannot be distinguished from pauses between flights (a
+/// heuristic).
 pub const MIN_SPREAD_SEGMENTS: i64 = 4;
 /// A stall is at least this long, which is more than the jitter of a LAN (a heuristic).
 const MIN_STALL_NS: i64 = 10 * NS_PER_MS;

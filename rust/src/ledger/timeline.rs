@@ -1,15 +1,15 @@
 //! Divides one wait into intervals, which follow each other without gap and sum to the wait (`docs/how-it-decides.md`,
 //! 5).
 //!
-//! If a gate was closed, the wait has the cause of the gate. The time that the line and the path need for the bytes
-//! themselves is an exception. If no gate was closed, the segments that arrived during the wait divide it:
+//! If a gate was closed, the wait has the cause of the gate, except for the time that the line and the path need for
+//! the bytes themselves. If no gate was closed, the segments that arrived during the wait divide it:
 //!
 //! ```text
 //! segment ─ network: while the line carries the previous segment, or the bottleneck carries the flight in slow start
 //!         └ handshake ─┬─ loss-recovery: until the ACK of everything, if the wait began in recovery
 //!                      ├─ network: transit to the peer, transit of its last answer byte back (at most an RTT), queues;
 //!                      │           unknown if the capture began within the connection and only answers show the RTT;
-//!                      │           nothing if the peer's application sent nothing, because nobody waited for transit
+//!                      │           0 if the peer's application sent nothing, because nobody waited for transit
 //!                      ├─ idle: until the first data from the peer, if this is long and the peer had nothing to answer
 //!                      ├─ peer: until the last data from the peer before the segment
 //!                      └─ application: the rest; idle if it is long and neither host had to answer
@@ -25,7 +25,7 @@ use crate::sender::{NS_PER_MS, Wait};
 
 /// A pause of the application ends a message if it lasts at least this long and at least two RTTs (a heuristic).
 const PAUSE_NS: i64 = 10 * NS_PER_MS;
-/// Causes for which TCP delays bytes that the application has written.
+/// In a wait with one of these causes, TCP delays bytes that the application has already written.
 const HELD: [Cause; 9] = [
     Cause::Nagle,
     Cause::NagleDelayedAck,

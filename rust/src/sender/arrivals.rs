@@ -312,8 +312,8 @@ mod tests {
         for (ts_ns, offset, tsval) in [(0, 1000, 7), (10, 2000, 8), (11, 3000, 8), (12, 4000, 9)] {
             arrivals.push(&ack(ts_ns, offset, Some(tsval)));
         }
-        // A queue delays the departure, so it is captured long after the round trip of 20 ns. The departure echoes
-        // timestamp 8, so the arrival with timestamp 9 had not reached the sender when the departure was sent.
+        // A queue delays the departure, so the departure is captured long after the round trip of 20 ns. The departure
+        // echoes timestamp 8, so the arrival with timestamp 9 had not reached the sender when the departure was sent.
         assert_eq!(arrived(&mut arrivals, Some(8), 500, 20), [1000, 2000, 3000]);
         assert_eq!(arrivals.echo_ns(Some(8), 500).get(), Some(490));
     }

@@ -38,8 +38,8 @@ impl SenderState {
     pub(super) fn arrived(&mut self, arrival: &Arrival, now_ns: i64) {
         let now = Nullable::from(Some(now_ns));
         if arrival.has_data {
-            // If the server retransmits its SYN-ACK, the last one counts. Before it, the connection was not open for
-            // the server (RFC 9293, 3.5).
+            // If the server retransmits its SYN-ACK, the last SYN-ACK counts: before it, the connection was not open
+            // for the server (RFC 9293, 3.5).
             let again = arrival.payload_bytes == 0 && self.since.peer_payload_bytes.get() == Some(0);
             if again || !self.since.peer_first_ns.is_some() {
                 self.since.peer_first_ns = now;
@@ -109,9 +109,9 @@ impl SenderState {
     }
 
     /// Undoes a spurious timeout (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A timeout is spurious if
-    /// the first ACK after it echoes an older timestamp than that of the retransmission, because the original had
-    /// arrived. The sender then continues as if there had been no timeout. A sender that does not undo the timeout
-    /// retransmits more segments, and is in recovery from then on.
+    /// the first ACK after it echoes a timestamp older than the timestamp of the retransmission. Such an ACK shows that
+    /// the original had arrived. The sender then continues as if there had been no timeout. A sender that does not undo
+    /// the timeout retransmits more segments, and is in recovery from then on.
     fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {
@@ -157,8 +157,8 @@ impl SenderState {
     ///
     /// Without timestamps, a segment after a wait can show that the round trip between capture point and sender is
     /// shorter than estimated. For example, an arrival seems to reach the sender just after the segment was sent, but
-    /// nothing else can have released the segment. The arrival had then already reached the sender. Later arrivals are
-    /// assumed to reach the sender equally early.
+    /// nothing else can have released the segment. In fact, the arrival had then reached the sender before the segment
+    /// was sent. Later arrivals are assumed to reach the sender equally early.
     #[inline]
     pub(super) fn take_arrived(&mut self, departure: &Departure, shift_ns: i64) {
         if departure.tsecr.is_some() || shift_ns == 0 {

@@ -21,9 +21,9 @@ pub(super) struct Clock {
     /// The time since the first segment: in ticks of the sender's clock, and in nanoseconds of the capture's clock.
     ticks: i64,
     lasted_ns: i64,
-    /// `ticks` and `lasted_ns` of the second segment. The length of a tick is measured from there if it is long enough ago,
-    /// because the first segment, a SYN, can be late: it waits for address resolution, or arrives after its
-    /// retransmission.
+    /// `ticks` and `lasted_ns` of the second segment. The length of a tick is measured from the second segment if
+    /// enough ticks have passed since then. The first segment, a SYN, can be late: it waits for address resolution, or
+    /// arrives after its retransmission.
     second: Option<(i64, i64)>,
     /// The smallest capture delay so far, relative to the first segment, and when its segment was captured.
     soonest_ns: i64,

@@ -4,7 +4,7 @@ use super::state::SenderState;
 use super::wait::Wait;
 use crate::nullable::Nullable;
 
-/// A segment sent within this time of the previous one may be the tail of the same write (a heuristic). A BSD sender
+/// A segment sent within this time after the previous one may be the tail of the same write (a heuristic). A BSD sender
 /// does not delay the tail of a write (4.4BSD, `tcp_output`). Behind a slow link, the two segments are captured further
 /// apart than they were sent.
 const ONE_WRITE_NS: i64 = 2_000_000;
@@ -79,7 +79,7 @@ impl SenderState {
     }
 
     /// Whether a small segment is sent as soon as the small segment before it is acknowledged. The ACK must carry no
-    /// data, or a small first piece of an answer of which no more was captured yet.
+    /// data, or only the first piece of an answer; this piece must be small, and no other piece may be captured yet.
     ///
     /// The function also counts two kinds of small segments. One kind was sent with the ACK, before captured data of
     /// the peer reached the sender. The other kind was sent only when data of the peer arrived after the ACK.

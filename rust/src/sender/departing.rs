@@ -8,14 +8,14 @@ use super::writes::Left;
 use crate::connection::RetransmitTrigger;
 use crate::nullable::Nullable;
 
-/// If a segment of the peer was captured just before the sender's segment, it had not yet reached the sender. "Just
-/// before" is less than 1/8 of the round trip between capture point and sender (a heuristic). The handshake measures
-/// this round trip, and no path becomes eight times as fast.
+/// If a segment of the peer was captured just before a segment of the sender, the peer's segment had not yet reached
+/// the sender. "Just before" is less than 1/8 of the round trip between capture point and sender (a heuristic). The
+/// handshake measures this round trip, and no path becomes eight times as fast.
 const TOO_QUICK_PART: i64 = 8;
 /// After a lost SYN, a sender starts with one segment (RFC 5681, 3.1). The slow-start threshold can be two segments,
-/// because in 4.4BSD the SYN timer sets it. A larger first flight shows that the sender did not treat the lost SYN as
-/// congestion. Linux, for example, keeps its initial window after one lost SYN and restores the threshold
-/// (`tcp_init_metrics`).
+/// because the SYN timer of 4.4BSD sets the threshold to this value. A larger first flight shows that the sender did
+/// not treat the lost SYN as congestion. Linux, for example, keeps its initial window after one lost SYN and restores
+/// the threshold (`tcp_init_metrics`).
 const MIN_THRESHOLD_SEGMENTS: i64 = 2;
 /// After an idle time of one retransmission timeout, a sender can restart with a small congestion window (RFC 5681,
 /// 4.1). The shortest retransmission timeout in use is the minimum of Linux (`TCP_RTO_MIN`).
@@ -133,8 +133,8 @@ impl SenderState {
             self.repairs_by = departure.retransmit_trigger;
         }
         if ends_small {
-            // Without timestamps, an ACK had certainly not arrived in two cases. The ACK was captured after this
-            // segment, or so shortly before this segment that no path is fast enough.
+            // Without timestamps, an ACK had certainly not arrived if it was captured after this segment, or so shortly
+            // before this segment that no path is fast enough.
             let sure = departure.tsecr.is_some()
                 || self
                     .small_acked_ns

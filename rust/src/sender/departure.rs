@@ -31,8 +31,8 @@ pub(crate) struct Departure {
     pub is_syn: bool,
     /// Whether the segment ends a write (PSH).
     pub pushed: bool,
-    /// Whether the segment fills the receive window exactly at one of the possible window scales, if the actual scale
-    /// is unknown.
+    /// Whether the segment fills the receive window to the byte at one of the possible window scales. False if the
+    /// actual scale is known.
     pub fills_unscaled: bool,
     /// Whether the capture point may be at the receiver: the hosts are very near each other, and the receiver answers
     /// earlier than the sender.

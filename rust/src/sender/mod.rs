@@ -1,8 +1,9 @@
 //! What a sender knew when it sent each segment, and how long it waited before the segment.
 //!
 //! A departure is a segment that occupies sequence space: data, SYN or FIN, original or retransmission. Between two
-//! departures of one direction the sender waits. The segments that arrive during the wait explain it. Each wait is
-//! therefore recorded with what the sender knew when the wait ended ([`Wait`]). [`crate::ledger`] assigns the cause.
+//! departures of one direction the sender waits. The segments that arrive during a wait explain why the sender waits.
+//! Each wait is therefore recorded with what the sender knew when the wait ended ([`Wait`]). [`crate::ledger`] assigns
+//! the cause.
 //!
 //! The capture point may be far from the sender. An arrival is then captured before it reaches the sender, and a
 //! departure is captured after it was sent. To make their times comparable, the round trip between capture point and

@@ -135,8 +135,8 @@ impl Rounds {
         self.highest
     }
 
-    /// Whether a round since the sender last restarted or reduced its congestion window had at least `flight` bytes in
-    /// flight. After a loss, such a round counts only if the flights have stopped growing.
+    /// Whether at least `flight` bytes were in flight in any round since the sender last restarted or reduced its
+    /// congestion window. After a loss, such a round counts only if the flights have stopped growing.
     pub(super) fn had_in_flight(&self, flight: i64, after_loss: bool) -> bool {
         0 < flight && flight <= self.highest && (!after_loss || self.steady >= STEADY_ROUNDS)
     }

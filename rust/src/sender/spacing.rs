@@ -18,11 +18,12 @@ pub(crate) const AROUND_IN_CELLS_BYTES: i64 = 40 + 16;
 const SYN_CELLS: i64 = 2;
 /// Bytes that the timestamp option adds to each segment after the SYN (RFC 7323, appendix A).
 pub(crate) const TIMESTAMP_BYTES: i64 = 12;
-/// A SYN round trip shorter than this is only the receiver's own time. The capture point is then at the receiver, at
-/// the far end of the line.
+/// If the round trip of the SYN is shorter than this, it consists only of the receiver's reaction time. The capture
+/// point is then at the receiver, at the far end of the line.
 const MIN_PATH_NS: i64 = 20_000;
 /// Clock ticks and host jitter change a round trip by up to `NOISE_NS` (a heuristic). If a segment is less than
-/// `FEW_BYTES` longer than the SYN, such a difference shows nothing about the line.
+/// `FEW_BYTES` longer than the SYN, a difference of at most `NOISE_NS` between their round trips shows nothing about
+/// the line.
 const FEW_BYTES: i64 = 64;
 const NOISE_NS: i64 = 20_000;
 /// Two estimates of the line rate agree if they differ by less than 1/20 (a heuristic).
@@ -103,9 +104,9 @@ impl Spacing {
     }
 
     /// Adds a segment of `own_bytes`, sent `wait_ns` after a segment of `before_bytes`. In a capture at the sender, the
-    /// interval measures the earlier segment. In other captures, it measures the later segment, because a segment is
-    /// captured when all of it has arrived. If the capture point may be at either host, the smaller size counts, so
-    /// that the time remains an upper bound.
+    /// line carries the earlier segment during this interval. In other captures, it carries the later segment, because
+    /// a segment is captured when all of it has arrived. If the capture point may be at either host, the smaller size
+    /// counts, so that the time remains an upper bound.
     #[inline]
     pub(super) fn departs(&mut self, wait_ns: i64, before_bytes: i64, own_bytes: i64, smss_bytes: i64, seen: Seen) {
         self.seen = seen;
@@ -327,8 +328,8 @@ mod tests {
 
     #[test]
     fn the_quickest_exchange_of_messages_is_kept_by_what_it_had_more_than_the_syns() {
-        // A payload of 1,000 bytes occupies 1,078 bytes on the line, which is 994 more than a SYN. In cells, it
-        // occupies 22, which is 20 more than a SYN. Data and an ACK without data are no exchange.
+        // A payload of 1,000 bytes occupies 1,078 bytes on the line, which is 994 more than a SYN. The payload occupies
+        // 22 ATM cells, which is 20 more than a SYN. Data and an ACK without data are no exchange.
         let mut spacing = after(&[], Seen::AtSender);
         assert_eq!(spacing.exchange().2.get(), None);
         for (longer_ns, back) in [(1_700_000, 1_000), (1_590_400, 1_000), (100_000, 0)] {

@@ -27,7 +27,7 @@ pub(crate) struct SenderState {
     pub(super) captured_ack: Nullable,
     /// Capture time of the first ACK that covers the last small segment.
     pub(super) small_acked_ns: Nullable,
-    /// How much earlier arrivals reach the sender than the shortest observed round trip implies.
+    /// By how much arrivals reach the sender earlier than the shortest observed round trip implies.
     pub(super) earlier_ns: i64,
     /// Right edge of the receive window.
     pub(super) edge: Nullable,

@@ -4,13 +4,14 @@ pub(crate) const NS_PER_MS: i64 = 1_000_000;
 /// The capture point counts as at the sender if the round trip to the sender is less than 1/10 of the whole RTT (a
 /// heuristic).
 const NEAR_SENDER_PART: i64 = 10;
-/// A round trip shorter than this consists of the hosts' own time and does not show which host is near the capture
-/// point. The order of the packets shows it instead.
+/// A round trip shorter than this consists only of the reaction time of the hosts and does not show which host is near
+/// the capture point. In this case, the order of the packets shows which host is near.
 pub(crate) const NO_DISTANCE_NS: i64 = 50_000;
 /// The bound that replaces [`NO_DISTANCE_NS`] if the handshake was not captured. Without a handshake, only the response
 /// times of the applications are known, not the response times of the TCP stacks (`HOST_NS` of `hosts/vantage.rs`).
 const NO_DISTANCE_OF_PROGRAMS_NS: i64 = 500_000;
-/// The round trip to the sender is reduced by 1/32, because a shorter one than the shortest observed may be possible.
+/// The shortest observed round trip to the sender is reduced by 1/32, because the path may be slightly faster than any
+/// observed round trip shows.
 pub(super) const TOLERANCE_PART: i64 = 32;
 /// The longest connection whose waits are judged: 2^57 ns, about 4.5 years (a heuristic: no capture is that long). An
 /// i64 can hold 60 times this value. If a connection is longer, the times of its packets are invalid.

@@ -33,8 +33,8 @@ pub struct Wait {
     pub window_opened_ns: Nullable,
     pub peer_first_ns: Nullable,
     pub peer_last_ns: Nullable,
-    /// Time from the last data of the peer, or its SYN, to the end of the wait. `peer_data_ns` exceeds `peer_last_ns`
-    /// if a FIN without data came last.
+    /// Time from the peer's last data or SYN to the end of the wait. `peer_data_ns` exceeds `peer_last_ns` if a FIN
+    /// without data came last.
     pub peer_data_ns: Nullable,
     pub peer_payload_bytes: Nullable,
     pub payload_before_bytes: Nullable,

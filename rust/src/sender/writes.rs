@@ -134,8 +134,8 @@ impl Writes {
         let clock_error_ns = interval_ns.saturating_sub(before_ns).saturating_abs();
         let late_ns = left.since_ack_ns.unwrap_or(left.wait_ns);
         // Each explanation has one unknown constant: the interval of the clock, and the reaction time to an ACK, which
-        // must be short. A reaction time of 0 would be wrong. The ACKs of a delayed-ACK timer come at even intervals
-        // themselves, so they would seem to be the application's clock.
+        // must be short. If the reaction time were assumed to be 0, delayed ACKs, which a timer sends at even
+        // intervals, would make the application seem to write by a clock.
         let is_reaction = late_ns <= SLOW_REACTION_NS;
         let ack_error_ns =
             if is_reaction { late_ns.saturating_sub(self.reaction_ns).saturating_abs() } else { late_ns };

@@ -14,7 +14,7 @@ const MIN_SEGMENT_CELLS: i64 = 2;
 /// The longest serialization time of a segment (a heuristic: 1,538 bytes at 1,200 bit/s take 10 s).
 const LONGEST_ON_LINE_NS: i64 = 16_000_000_000;
 
-/// How long a line was busy in nanoseconds, and the bytes that it carried.
+/// For how many nanoseconds a line was busy, and how many bytes it carried in this time.
 type Busy = (Option<i64>, Option<i64>);
 
 /// The line rates of both directions; unknown in a capture away from the sender.

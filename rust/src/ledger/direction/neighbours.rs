@@ -218,8 +218,8 @@ impl Neighbours {
     /// Returns two lower bounds of the time in queues. The first is for a packet on the path to the sender, and the
     /// second is for the packet and its immediate answer together. A bound is 0 if nothing is known. The packet passed
     /// the capture point at `ts_ns`. The round trip between capture point and sender takes at least `to_sender_ns`. A
-    /// sender at less than half the distance of the hosts that show a shared queue may be in front of this queue, so
-    /// the queue does not count.
+    /// shared queue does not count if the sender is less than half as far away as the hosts that show this queue:
+    /// packets to such a sender may not pass the queue.
     pub(in super::super) fn queued_ns(&self, ts_ns: i64, to_sender_ns: i64) -> [i64; 2] {
         let own = self.own.each_ref().map(|queue| queue.ns_at(ts_ns, Some(self.conn)));
         let shared = self.shared.each_ref().map(|queue| {

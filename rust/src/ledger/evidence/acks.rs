@@ -117,7 +117,8 @@ impl Evidence<'_> {
 
     /// Whether the last ACK leaves out bytes that were sent more than one RTT before it. Such bytes were still in a
     /// queue, because an ACK from a delayed-ACK timer covers everything that has arrived (RFC 9293, 3.4). If something
-    /// was lost in this direction, at least two segments must be left out, because a single one may be the lost one.
+    /// was lost in this direction, at least two segments must be left out, because a single segment may be the lost
+    /// one.
     fn ack_leaves_old_bytes_out(&self) -> bool {
         let old = is(self.wait.since_ack_ns.get(), |ago_ns| {
             self.wait_ns - (ago_ns - self.queueing_delay_ns()) > self.rtt_ns() + self.causal_ns()
@@ -170,8 +171,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the ACK of the neighbouring segment was late, and the last ACK is at most twice as late. If so, both
-    /// segments went through a queue. A receiver that delays its ACK would send a single ACK for everything that has
-    /// arrived (RFC 9293, 3.4).
+    /// segments went through a queue. A receiver that delays ACKs would instead send a single ACK for everything that
+    /// has arrived (RFC 9293, 3.4).
     pub(in super::super) fn was_late_with_neighbour(&self) -> bool {
         self.direction.near_sender
             && are(self.neighbour_over_least_ns(), self.over_least_ns(), |previous_rtt_sample_ns, own_ns| {
@@ -184,9 +185,9 @@ impl Evidence<'_> {
         self.all_acked() && !self.had_little_in_flight() && self.was_late_with_neighbour()
     }
 
-    /// Whether the receiver delayed the ACK. Such an ACK is late, and it covers less than two full-sized segments or is
-    /// the only late one. The sender was silent for most of the delay. A queue looks different: its ACKs come one by
-    /// one, or they leave older bytes unacknowledged.
+    /// Whether the receiver delayed the ACK. A delayed ACK is late. Besides, it covers less than two full-sized
+    /// segments, or no other ACK is late. The sender was silent for most of the delay. A queue looks different: its
+    /// ACKs come one by one, or they leave older bytes unacknowledged.
     pub(in super::super) fn ack_was_held(&self) -> bool {
         self.ack_was_late()
             && !self.ack_leaves_old_bytes_out()
@@ -208,9 +209,10 @@ impl Evidence<'_> {
     }
 
     /// Whether the capture does not show why a segment follows the ACK late. Either the sender is far from the capture
-    /// point, or the application wrote late. This happens only if no other segment shows how far away the sender is.
-    /// After data of the peer, the result is true only if the sender answered about as fast as it ever did. After a
-    /// SYN-ACK, the result is true if the SYN was not captured.
+    /// point, or the application wrote late. There are three such cases. First, no other segment shows how far away the
+    /// sender is, and the segment follows an ACK without data. Second, no other segment shows the distance, and the
+    /// segment follows data of the peer about as fast as the sender ever answered. Third, the segment follows a SYN-ACK
+    /// whose SYN was not captured.
     pub(in super::super) fn may_be_far(&self) -> bool {
         let direction = self.direction;
         let long_idle = is(self.wait.since_all_acked_ns.get(), |ns| ns > LONGEST_PATH_NS);

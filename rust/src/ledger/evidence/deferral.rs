@@ -30,9 +30,9 @@ impl Evidence<'_> {
     }
 
     /// Whether Linux deferred the segment until an ACK came, although the receiver window had room for a few segments.
-    /// The congestion window must not have been the limit: nothing was lost, and one of three conditions holds. The
-    /// flight was larger before, it filled an equally large receiver window, or it grew otherwise than any congestion
-    /// window. Stacks older than segmentation offload never defer.
+    /// The congestion window must not have been the limit: nothing was lost, and one of three conditions holds. First,
+    /// an earlier flight was larger; second, an equally large flight filled the receiver window; third, the flight grew
+    /// in a way in which no congestion window grows. Stacks older than segmentation offload never defer.
     #[inline]
     pub(in super::super) fn was_deferred_by_window(&self) -> bool {
         self.was_released_by_ack()
@@ -66,9 +66,9 @@ impl Evidence<'_> {
             })
     }
 
-    /// Whether flights stopped growing at the edge of the receiver window. The congestion window allowed a flight of
-    /// this size before, and the window has grown since. Either slow start cannot have ended yet, or congestion
-    /// avoidance adds a segment per RTT. The send buffer is not the limit, because the largest flight fills the window.
+    /// Whether flights stopped growing at the edge of the receiver window. The congestion window is not the limit: it
+    /// allowed a flight of this size before, and has grown since by at least a segment per RTT. The send buffer is not
+    /// the limit, because the largest flight fills the window.
     fn did_not_grow(&self) -> bool {
         let smss = self.smss_bytes;
         let edge_reached =
@@ -78,9 +78,9 @@ impl Evidence<'_> {
             && is(self.flight_before(), |now| now < AVOIDANCE_SEGMENTS * smss || now >= AVOIDANCE_PART * smss)
     }
 
-    /// Whether Linux waits until it can send a whole piece. A piece is as much as Linux paces in 1 ms, but at least two
-    /// segments (`tcp_tso_autosize`). The wait must take most of an RTT, because shorter waits may be the spacing of
-    /// ACKs.
+    /// Whether Linux waits until it can send a whole piece. A piece is the data that Linux sends in 1 ms at its pacing
+    /// rate, but at least two segments (`tcp_tso_autosize`). The wait must take most of an RTT, because shorter waits
+    /// may be the spacing of ACKs.
     fn waits_for_a_piece(&self, was_larger: bool) -> bool {
         let (Some(room), Some(now)) = (self.room(), self.flight_before()) else { return false };
         let paced_in_ms = |flight: i64| (PACED_AHEAD * NS_PER_MS) as f64 * flight as f64 / self.rtt_ns().max(1) as f64;
@@ -95,9 +95,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the flight grew more slowly than in slow start, which adds a segment per ACK. If congestion avoidance
-    /// can have begun, the flight must also have grown faster than congestion avoidance allows. This second case counts
-    /// only in a capture away from the sender. A capture at the sender shows whether a larger flight reaches the edge
-    /// of the window, so other tests decide there.
+    /// can have begun, the flight must also have grown faster than congestion avoidance allows. A flight that can be in
+    /// congestion avoidance counts only in a capture away from the sender. A capture at the sender shows whether a
+    /// larger flight reaches the edge of the receiver window, so other tests decide there.
     fn grew_otherwise(&self, now: i64) -> bool {
         let smss = self.smss_bytes;
         let Some(flight) = self.previous_round_flight().filter(|_| smss > 0) else { return false };

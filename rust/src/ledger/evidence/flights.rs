@@ -2,10 +2,10 @@
 
 use super::{Evidence, INITIAL_SEGMENTS, PACED_PART, are, is, share};
 
-/// A Linux sender that has lost nothing stays in slow start at least until its window has this many segments
+/// A Linux sender that has lost nothing stays in slow start at least until its congestion window has this many segments
 /// (`hystart_low_window`, `net/ipv4/tcp_cubic.c`).
 pub(super) const AVOIDANCE_SEGMENTS: i64 = 16;
-/// In congestion avoidance, the window grows by one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds
+/// In congestion avoidance, the congestion window grows by one segment per RTT (RFC 5681, 3.1). CUBIC in Linux adds
 /// 1/[`AVOIDANCE_PART`] of the window per RTT while nothing is lost (`bictcp_update`).
 pub(super) const AVOIDANCE_PART: i64 = 20;
 /// Two consecutive flights are on a plateau if each has at least this share of the plateau.
@@ -27,8 +27,8 @@ impl Evidence<'_> {
     /// - The flights rise and fall, and repeatedly reach the same highest level.
     /// - All flights are smaller than two segments, and no later flight was larger than the first.
     ///
-    /// A small segment does not count if its data was already in the send buffer: it did not wait for room in the
-    /// buffer.
+    /// A small segment does not count if its data was already in the send buffer, because this data did not wait for
+    /// room in the buffer.
     pub(in super::super) fn is_on_plateau(&self) -> bool {
         let direction = self.direction;
         let plateaus = [direction.top_bytes, direction.plateau_bytes, direction.other_plateau_bytes];
@@ -58,8 +58,9 @@ impl Evidence<'_> {
         stands && PLATEAU_SHARE * flight <= level as f64 && !self.may_grow_through(level)
     }
 
-    /// Whether flights may have stayed near the level for several rounds while they grew by a segment per round.
-    /// Current senders grow in this way also without a loss, after `HyStart` (RFC 9406) or with a cached threshold.
+    /// Whether flights may have stayed near the level for several rounds while they grew by a segment per round. In
+    /// current senders, flights grow in this way even without a loss, after `HyStart` (RFC 9406) or if the host has
+    /// stored a slow-start threshold.
     fn may_grow_through(&self, level: i64) -> bool {
         !self.direction.old && level >= AVOIDANCE_PART * self.smss_bytes && !self.is_highest(level)
     }
@@ -130,7 +131,7 @@ impl Evidence<'_> {
     /// Nagle's algorithm alone would look different. An application that keeps writing would fill full-sized segments,
     /// and the ACK would release everything in the buffer. The data of this segment was therefore not yet in the buffer
     /// when the previous segment was sent: the buffer had no room. The only other explanation is an application that
-    /// writes exactly this much per RTT.
+    /// writes the same small number of bytes in each RTT.
     #[inline]
     pub(in super::super) fn was_taken_one_by_one(&self) -> bool {
         self.wait.held_before && self.is_one_by_one() && self.has_flight_of_its_size()
@@ -151,8 +152,9 @@ impl Evidence<'_> {
     /// Whether the flight is no larger than an earlier flight, and not much smaller than the previous one. If so, the
     /// congestion window does not limit the flight, because the window has grown with each ACK since the earlier
     /// flight. An old sender leaves slow start only after a loss, so its window has surely grown. For a current sender,
-    /// three more conditions apply. Nothing was lost, and the wait takes at least half an RTT. The flight is so small
-    /// that slow start has certainly not ended, or so large that congestion avoidance adds a segment per RTT.
+    /// three more conditions apply. First, nothing was lost. Second, the wait takes at least half an RTT. Third, the
+    /// flight is so small that slow start has certainly not ended, or so large that congestion avoidance adds a segment
+    /// per RTT.
     pub(in super::super) fn is_no_larger(&self) -> bool {
         let stands =
             || if self.direction.old { self.stands_again() || self.began_at_once() } else { self.stands_today() };

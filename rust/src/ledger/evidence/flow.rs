@@ -16,8 +16,8 @@ const REFILL_NS: i64 = 4 * NS_PER_MS;
 const PACED_ROUND_TRIPS: i64 = 4;
 
 impl Evidence<'_> {
-    /// Whether the segment is part of a bulk transfer. An ACK released the segment, and the receiver window was not the
-    /// limit. The application had written more than the sender could send in one flight.
+    /// Whether the segment is part of a bulk transfer. True if an ACK released the segment, the receiver window was not
+    /// the limit, and the application had written more than the sender could send in one flight.
     #[inline]
     pub(in super::super) fn is_bulk(&self) -> bool {
         self.is_released_in_turn() && !self.ends_otherwise()
@@ -47,9 +47,9 @@ impl Evidence<'_> {
             && !self.was_written_by_clock()
     }
 
-    /// Whether a write may continue after the previous segment. That segment was full-sized, and one of two conditions
-    /// holds. Either bytes were in flight until this segment was sent, or the previous segment lacks PSH. PSH counts
-    /// only in a direction that sets it at the end of a write (RFC 9293, 3.9.1.2).
+    /// Whether a write may continue after the previous segment. True if the previous segment was full-sized, and either
+    /// bytes were in flight until this segment was sent, or the previous segment lacks PSH. PSH counts only in a
+    /// direction that sets it at the end of a write (RFC 9293, 3.9.1.2).
     pub(in super::super) fn stopped_halfway(&self) -> bool {
         !self.direction.old
             && !self.wait.small_before
@@ -98,9 +98,9 @@ impl Evidence<'_> {
         if queued { self.wait.rtt_sample_ns.get().unwrap_or(0) } else { 0 }
     }
 
-    /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. In
-    /// between, this segment was in a queue of its own host. For example, packets pass a shaper before they are
-    /// captured. The test requires a capture at the sender and a full-sized previous segment.
+    /// Whether the timestamp of this segment shows that TCP sent it before the previous segment was captured. From then
+    /// until its capture, this segment waited in a queue of the sender's host, for example in a shaper that packets
+    /// pass before they are captured. The test requires a capture at the sender and a full-sized previous segment.
     #[inline]
     pub(in super::super) fn is_in_own_queue(&self) -> bool {
         let drifted_ns = || {
@@ -144,9 +144,9 @@ impl Evidence<'_> {
         self.wait.repaired_by == Some(RetransmitTrigger::Timeout) && self.was_released_by_ack() && !self.was_only_late()
     }
 
-    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). With such a probe, the sender tests
-    /// whether the previous flight was lost, but the ACKs of this flight were only late in a queue. The result is false
-    /// if two RTTs are shorter than a tick of the timer, because the time of the segment then proves nothing.
+    /// Whether the segment is a tail-loss probe with new data (RFC 8985, 7.3). The sender sends such a probe because
+    /// the previous flight may be lost. In fact, a queue only delayed the ACKs of that flight. The result is false if
+    /// two RTTs are shorter than a tick of the timer, because the time of the segment then proves nothing.
     #[inline]
     pub(in super::super) fn is_probe_of_new_data(&self) -> bool {
         let in_time = || {
@@ -168,9 +168,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the room in the receiver window matters but is unknown, because the capture has no SYN and therefore no
-    /// window scale. Three kinds of segments count. An ACK released the segment, or a window update released it after
-    /// everything was acknowledged, or a timer retransmitted it spuriously. In each case, the receiver window, the
-    /// congestion window or the send buffer may have been full.
+    /// window scale. True in three cases. First, an ACK released the segment. Second, a window update released the
+    /// segment after everything was acknowledged. Third, a timer retransmitted the segment spuriously. In each case,
+    /// the receiver window, the congestion window or the send buffer may have been full.
     pub(in super::super) fn room_is_unseen(&self) -> bool {
         if self.window_is_known() || !self.had_in_flight() || self.is_bare_fin() {
             return false;

@@ -61,16 +61,16 @@ impl Evidence<'_> {
         !self.small_ones_pass() && self.direction.holds_small
     }
 
-    /// Whether Nagle's algorithm may delay the next data, whatever else is in flight. True if a small segment is in
-    /// flight, in a current stack in which small segments wait for one another.
+    /// Whether Nagle's algorithm may delay the next data. True if a small segment is in flight, the stack is current,
+    /// and small segments of this direction wait for one another.
     pub(in super::super) fn nagle_may_hold(&self) -> bool {
         !self.direction.old && self.direction.holds_small && self.wait.last_small.was_in_flight()
     }
 
     /// Whether the ACK woke the application, which wrote this segment just then. True if ACKs in this direction release
     /// small segments behind full-sized ones, and more data often follows such a small segment immediately. Nagle's
-    /// algorithm does not explain this. If an application blocks, Linux pushes the data that it left in the buffer
-    /// before the application sleeps (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
+    /// algorithm does not explain the data that follows, but Linux does: before an application sleeps because the
+    /// buffer is full, Linux sends the data in the buffer (`tcp_sendmsg`, `TCP_NAGLE_PUSH`).
     pub(in super::super) fn was_written_with_the_ack(&self) -> bool {
         !self.direction.old
             && self.minshall_pending()
@@ -82,8 +82,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the ACK that released the segment covered the last small segment but not everything in flight.
-    /// Minshall's variant of Nagle's algorithm waits for exactly this ACK. If the send buffer had been full, any
-    /// earlier ACK would have made room.
+    /// Minshall's variant of Nagle's algorithm waits for the ACK of the last small segment. A full send buffer does
+    /// not: any earlier ACK would have made room in it.
     fn was_released_with_more_in_flight(&self) -> bool {
         self.wait.last_small == LastSmall::JustAcked && !self.all_acked()
     }
@@ -99,9 +99,9 @@ impl Evidence<'_> {
     }
 
     /// Whether a small segment waited while another small one was in flight, as every earlier small segment did. Every
-    /// variant of Nagle's algorithm delays such a segment. The exception is BSD, which sends half of the largest window
-    /// even then. If the previous segment was half of the largest window, slow start may have been the limit. The
-    /// flight must then be no larger than the previous one, or fit any congestion window.
+    /// variant of Nagle's algorithm delays such a segment. The exception is a segment of half of the largest window,
+    /// which BSD sends immediately. After such a segment, slow start may be what delays the next one. The result is
+    /// then true only if the flight is no larger than the previous flight, or fits any congestion window.
     pub(in super::super) fn was_held_behind_small(&self) -> bool {
         let behind_half = || self.wait.small_before && self.is_half_of_window(self.wait.payload_before_bytes.get());
         self.may_be_held()
@@ -124,9 +124,9 @@ impl Evidence<'_> {
             && !self.peer_spoke()
     }
 
-    /// Whether the sender sent a small segment as soon as the only segment in flight was acknowledged. So far, it has
-    /// sent no small segment while another was in flight. Some applications set `TCP_NODELAY` only later, as OpenSSH
-    /// does after the login.
+    /// Whether the sender sent a small segment as soon as the only segment in flight was acknowledged. So far, the
+    /// sender has sent no small segment while another was in flight. Some applications set `TCP_NODELAY` only later, as
+    /// OpenSSH does after the login.
     pub(in super::super) fn was_held_at_first(&self) -> bool {
         self.may_be_held()
             && !self.small_ones_pass()
@@ -168,10 +168,10 @@ impl Evidence<'_> {
         self.waited_for_ack() || self.was_released_by_answer()
     }
 
-    /// Whether this segment and the previous one each hold only one message: both are shorter than two of the shortest
-    /// segments. While the previous segment waited, or until the peer answered, the application therefore wrote once,
-    /// at an unknown time. An application that always has data would have written several messages in that time, and
-    /// the buffer would have joined them.
+    /// Whether this segment and the previous one each hold only one message: each is less than twice as long as the
+    /// shortest segment of the direction. While the previous segment waited, or until the peer answered, the
+    /// application therefore wrote only once, at an unknown time. An application that always has data would have
+    /// written several messages in that time, and one segment would have carried all of them.
     pub(in super::super) fn holds_one_message(&self) -> bool {
         let longest = self.wait.payload_before_bytes.get().map(|before| before.max(self.record.payload_bytes));
         !self.direction.old
@@ -186,8 +186,8 @@ impl Evidence<'_> {
 
     /// Whether a small segment waited behind full ones in flight. The first form of Nagle's algorithm (RFC 896, BSD)
     /// delays such a segment; Minshall's variant (Linux) does not. The congestion window can delay the tail of a write
-    /// in the same way. The test therefore has three conditions. Small segments waited behind full ones three times, no
-    /// small segment was sent while full ones were in flight, and nothing was lost.
+    /// in the same way. The result is therefore true only if small segments waited behind full ones at least three
+    /// times, no small segment was sent while full ones were in flight, and nothing was lost.
     fn was_held_behind_full(&self) -> bool {
         self.direction.holds_behind_full
             && self.may_be_held()
@@ -277,9 +277,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the data of this small segment was in the send buffer, but the segment waited until everything was
-    /// acknowledged. The receiver window and the congestion window had room for the segment. The flights show the room
-    /// in the congestion window. An earlier flight was as large as this flight plus the segment. Alternatively, an
-    /// earlier flight was only as large as this flight, and slow start has since added a segment.
+    /// acknowledged. The receiver window and the congestion window had room for the segment. For the congestion window,
+    /// an earlier flight shows this: it was as large as this flight and the segment together, or it was as large as
+    /// this flight and slow start has added a segment since.
     fn was_held_though_buffered(&self) -> bool {
         let flew = || {
             are(self.wait.flown_bytes.get(), self.flight_before(), |flown, flight| {

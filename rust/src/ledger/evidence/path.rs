@@ -37,7 +37,7 @@ impl Evidence<'_> {
         undisturbed_ns(self, self.flight_before())
     }
 
-    /// The path delayed this segment more than the previous one, by at least this time. The result is the difference
+    /// The least time by which the path delayed this segment more than the previous one. The result is the difference
     /// between the wait in the capture and the wait by the sender's timestamps (RFC 7323, 3), less a tick. The result
     /// is at most the wait, even if a broken clock runs backwards.
     pub(in super::super) fn jitter_ns(&self) -> i64 {
@@ -69,8 +69,8 @@ impl Evidence<'_> {
         self.wait.queueing_delay_ns.get().filter(|_| self.says_when()).unwrap_or(0)
     }
 
-    /// Returns the least time that two packets spent in queues: the peer's last data, and this segment, which follows
-    /// it. The segment's timestamp shows `own_ns` of this time; other connections can show more.
+    /// Returns the least time that two packets spent in queues: the packet with the peer's last data, and this segment.
+    /// The timestamp of this segment shows `own_ns` of this time; other connections can show more.
     #[must_use]
     pub fn answer_queued_ns(&self, own_ns: i64) -> i64 {
         let direction = self.direction;

@@ -25,7 +25,8 @@ impl Evidence<'_> {
             && is(self.wait.since_ack_ns.get(), |ago_ns| RELEASE_PART * ago_ns > self.wait_ns)
     }
 
-    /// Whether the segment followed an ACK so closely that an application with its own clock hardly wrote it.
+    /// Whether the segment followed an ACK so closely that an application with its own clock is unlikely to have
+    /// written it then.
     pub(in super::super) fn came_with_ack(&self) -> bool {
         is(self.wait.since_ack_ns.get(), |ago_ns| NO_CHANCE.saturating_mul(ago_ns) <= self.wait_ns)
     }
@@ -102,9 +103,9 @@ impl Evidence<'_> {
         !is(self.wait.since_ack_ns.get(), |ago_ns| ago_ns as f64 <= near_ns)
     }
 
-    /// Whether the flight contains at least two bursts and takes an RTT or more at their pace. Besides, the segment
-    /// must have followed its ACK later than a released segment does. The ACKs of a smaller flight would leave a pause
-    /// in each RTT.
+    /// Whether the flight contains at least two bursts and takes an RTT or more at their pace. Besides, the time from
+    /// the ACK to the segment must be longer than after an ACK that releases a segment. If the bursts took less than an
+    /// RTT, there would be a pause in each RTT.
     fn leaves_no_pause(&self, pace_ns: i64) -> bool {
         let burst = self.direction.totals.paced_payload_bytes.get().filter(|bytes| *bytes > 0);
         let takes_a_round_trip = are(self.flight_before(), burst, |flight, burst| {

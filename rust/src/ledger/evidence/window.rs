@@ -22,8 +22,8 @@ impl Evidence<'_> {
             && is(self.room(), |room| room < self.smss_bytes)
     }
 
-    /// Whether a small segment fills the receiver window to the byte. If so, the window delayed the segment, even if it
-    /// opened some time before.
+    /// Whether a small segment fills the receiver window to the byte. If so, the window delayed the segment, even if
+    /// the window opened some time before the segment was sent.
     pub(in super::super) fn fills_window(&self) -> bool {
         self.is_small() && self.record.usable_window_bytes.get() == Some(self.record.payload_bytes)
     }

@@ -51,8 +51,8 @@ fn rivals_with_an_ack(wait: &Evidence<'_>) -> Rivals {
 
 /// Closed if bytes were in flight and the capture shows no event that let the sender continue. If the previous segment
 /// was full-sized, the sender may have had more data, and nothing shows what delayed this data. If a full-sized segment
-/// was sent while a small one was in flight, Nagle's algorithm may have delayed a part of it, and nothing shows since
-/// when.
+/// was sent while a small one was in flight, Nagle's algorithm may have delayed a part of the full-sized segment, and
+/// nothing shows since when.
 #[inline]
 pub(super) fn without_an_event(wait: &Evidence<'_>) -> Option<Closed> {
     (wait.stopped_halfway() || wait.was_filled_while_held()).then(|| Closed::one_of(rivals_without_an_event(wait)))

@@ -1,8 +1,9 @@
 //! Delayed ACK: the sender has used up its window or buffer and waits for an ACK that the receiver delays. If the
 //! sender waits because of Nagle's algorithm, the cause is `nagle-delayed-ack` instead.
 //!
-//! - **Closed** when a late ACK without data released the segment, and one of three conditions holds. This ACK covers
-//!   less than two full-sized segments, it covers everything in flight, or the ACK just before it was in time.
+//! - **Closed** when a late ACK without data released the segment, and one of three conditions holds. First, the late
+//!   ACK covers less than two full-sized segments. Second, it covers everything in flight. Third, the ACK just before
+//!   it was in time.
 //! - **Opened by** the receiver's delayed-ACK timer.
 //! - **Disproved by** RTTs of equal length while the sender does not pause, by an ACK with data, and by an ACK that
 //!   leaves older bytes unacknowledged.

@@ -5,7 +5,7 @@
 //! - **Also closed** if data of the peer acknowledged the previous segment, and the application does not wait for
 //!   answers.
 //! - **Not closed** if the segment and the previous one each hold one message: nothing shows when the application wrote
-//!   it.
+//!   the message.
 //! - **Opened by** the ACK of everything in flight; in Minshall's variant, by the ACK of the last small segment.
 //! - **Disproved by** a small segment that is sent while an earlier small one is in flight.
 //! - **Source:** RFC 896; RFC 9293, 3.7.4; Linux `net/ipv4/tcp_output.c` (`tcp_nagle_check`, Minshall's variant);

@@ -34,9 +34,9 @@ fn was_full(wait: &Evidence<'_>) -> bool {
 }
 
 /// Whether the window was nearly full, in a capture away from the sender. The room is not known exactly there, so room
-/// for fewer than two full-sized segments counts as nearly full. There are two exceptions. A flight that grows while
-/// there is room for a full-sized segment has not reached the edge of the window. A sender that sends beyond the window
-/// is not limited by it.
+/// for fewer than two full-sized segments counts as nearly full. There are two exceptions. First, a flight that grows
+/// while there is room for a full-sized segment has not reached the edge of the window. Second, the window does not
+/// limit a sender that sends beyond it.
 fn was_nearly_full(wait: &Evidence<'_>) -> bool {
     let Some(room) = wait.room().filter(|room| !wait.direction.near_sender && *room >= 0) else { return false };
     let grows_with_room = room >= wait.smss_bytes
@@ -57,9 +57,9 @@ fn was_cut(wait: &Evidence<'_>) -> bool {
         && wait.window_released_it()
 }
 
-/// Whether the flight of the previous RTT filled the window, and its ACKs release this train of segments at the spacing
-/// of the path. The window must not have grown since. True only in a capture away from the sender. There, any ACK
-/// within one timestamp tick may have released this segment, so it is unknown how full the window was.
+/// Whether the flight of the previous RTT filled the window, and the ACKs of that flight release this train of segments
+/// at the spacing of the path. The window must not have grown since. True only in a capture away from the sender.
+/// There, any ACK within one timestamp tick may have released this segment, so it is unknown how full the window was.
 fn is_spaced_in_full_rounds(wait: &Evidence<'_>) -> bool {
     let filled = || match (wait.previous_round_flight(), wait.flight_before(), wait.room()) {
         (Some(before), Some(now), Some(room)) => before + wait.smss_bytes > now + room,

@@ -2,9 +2,9 @@
 //!
 //! - **Closed** when flights are on a plateau well below the receiver window and an ACK released the segment, or when
 //!   the application refilled the buffer just after the ACK.
-//! - **Only possible** in a current stack: with real applications, its send buffer is hardly ever the cause of such a
-//!   wait. The cause is also only *possible* if the sender sends one small segment per RTT, always of the same size.
-//!   The application may have written these segments one by one, while Nagle's algorithm delayed them.
+//! - **Only possible** in a current stack: with real applications, the send buffer of such a stack is hardly ever the
+//!   cause of such a wait. The cause is also only *possible* if the sender sends one small segment per RTT, always of
+//!   the same size. The application may have written these segments one by one, while Nagle's algorithm delayed them.
 //! - **Opened by** the first ACK that makes room.
 //! - **Disproved by** flights that still grow, by an earlier loss, or by an application that answers ACKs late.
 //! - **Source:** Abrams and Chen 1991; Siekkinen and others 2005 (limitation by the transport layer);

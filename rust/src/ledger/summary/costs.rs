@@ -35,7 +35,7 @@ pub struct Worth {
 pub struct Cost {
     /// The connection.
     pub conn: u32,
-    /// Whether the direction is the client's.
+    /// Whether the client is the sender of the direction.
     pub from_client: bool,
     /// The cause.
     pub cause: Cause,
@@ -56,8 +56,8 @@ pub(super) fn life_ns(row: &ConnectionRow) -> Option<i64> {
     row.last_ts_ns.since(row.first_ts_ns).get()
 }
 
-/// Whether the handshake failed: nobody answered the client's SYN, or a RST answered it. A client that sent more than
-/// SYN and RST received answers that the capture lacks, so its handshake did not fail.
+/// Whether the handshake failed: nobody answered the client's SYN, or a RST answered it. If the client sent anything
+/// besides SYN and RST, the handshake did not fail: the client must have received answers that the capture lacks.
 pub(super) fn has_failed(row: &ConnectionRow) -> bool {
     let [client, server] = &row.directions;
     let asked = client.syn_segments;

@@ -1,14 +1,15 @@
 //! Throughput deadlocks: consecutive rounds that only the delayed-ACK timer ends (`docs/how-it-decides.md`, 1.5).
 //!
 //! In a deadlock, two hosts wait for each other. The receiver delays its ACK until two full-sized segments or half of
-//! the receive buffer have arrived, whichever is less (4.4BSD; less in older stacks). The sender delays queued data
-//! until it has a full-sized segment or half of the largest receiver window, whichever is less, or until everything is
-//! acknowledged. A capture does not show the receive buffer, so the largest receiver window is used as its size.
+//! the receive buffer have arrived, whichever is less (4.4BSD; older stacks wait for less). The sender delays queued
+//! data until it has a full-sized segment or half of the largest receiver window, whichever is less, or until
+//! everything is acknowledged. A capture does not show the receive buffer, so the largest receiver window is used as
+//! its size.
 //!
 //! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each wait, and each wait
 //! has the same number of bytes in flight. Between the ends of two waits, the sender sends exactly this number of
-//! bytes, and the peer sends no data. Two numbers can alternate, because the rest of one write makes the next round
-//! longer.
+//! bytes, and the peer sends no data. This number can also alternate between two values, because a remaining part of
+//! one write is added to the next round.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};

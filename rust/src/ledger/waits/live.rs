@@ -71,7 +71,7 @@ impl LiveWaits {
         self.connections.entry(conn).or_default().revised.extend(verdicts.filter(|(_, kind)| *kind != Kind::default()));
     }
 
-    /// Reduces the memory for the waits of a connection that will hardly get more waits.
+    /// Reduces the memory for the waits of a connection that will probably get no more waits.
     pub fn compact(&mut self, conn: u32) {
         let logs = self.connections.get_mut(&conn).into_iter().flat_map(|log| &mut log.directions);
         let freed_bytes: usize = logs.map(WaitLog::compact).sum();

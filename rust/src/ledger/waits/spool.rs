@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of bytes that are collected before they are written, so that even small logs need few system calls.
 const WRITE_BYTES: usize = if cfg!(feature = "small-limits") { 1 << 10 } else { 1 << 20 };
-/// The first bytes of the file. Because of them, no chunk has position 0.
+/// The file begins with these bytes, so that no chunk has position 0.
 const MAGIC: &[u8; 8] = b"waits\0\0\0";
 /// Size of a chunk header: position of the previous chunk of its log (0: none), number of records, number of bytes.
 const HEADER_BYTES: usize = 16;

@@ -50,7 +50,7 @@ def test_median_and_95th_percentile_are_nearest_ranks_of_the_acks_without_data(t
 
 @pytest.mark.parametrize("path", sorted(CAPTURES.glob("ethernet-*.pcap*")), ids=lambda path: path.name)
 def test_quantiles_are_of_the_engines_samples(path: Path) -> None:
-    """The table has quantiles for exactly the directions in which the engine has samples.
+    """The table has quantiles for each direction in which the engine has samples, and for no other direction.
 
     Each quantile lies between the smallest and the largest sample.
     """

@@ -92,7 +92,7 @@ PROBES = "\n".join(f"{at}.000 C > S S 0:0(0) win 64240 <mss 1460>" for at in ran
 
 @pytest.mark.parametrize(("exchange", "factor"), [(RESETS, 0.45), (PROBES, 1.0)])
 def test_every_segment_but_a_syn_shows_that_the_other_direction_is_missing(exchange: str, factor: float, tmp_path: Path) -> None:
-    """A host sends a RST only after it received something (RFC 9293, 3.10.7.1). Their capture also lacks the SYNs: 0.5 · 0.9 = 0.45."""
+    """A RST answers a packet (RFC 9293, 3.10.7.1). A capture of RSTs alone also lacks the SYNs, so its quality is 0.5 · 0.9 = 0.45."""
     found = quality_of_text(tmp_path, exchange)
     assert (found.counts["one_direction"], round(found.factor, 2)) == (int(factor < 1), factor)
 

@@ -1,8 +1,8 @@
 """Retransmissions, compared with the kernel's own count: each capture of `captures/` has a file with the TCP_INFO of both ends.
 
-These fields of TCP_INFO are in Linux's `include/uapi/linux/tcp.h`. `tcpi_total_retrans` counts all retransmitted segments, including
-probes, spurious ones and SYNs. `tcpi_bytes_retrans` counts their bytes of data, `tcpi_total_rto` counts timeouts, and `tcpi_dsack_dups`
-counts received D-SACKs. The relay on the path logged which packets it dropped, delayed and duplicated.
+Linux defines the fields of TCP_INFO in `include/uapi/linux/tcp.h`. `tcpi_total_retrans` counts all retransmitted segments, including
+probes, spurious ones and SYNs. `tcpi_bytes_retrans` counts the bytes of data in these segments, `tcpi_total_rto` counts timeouts, and
+`tcpi_dsack_dups` counts received D-SACKs. The relay on the path logged which packets it dropped, delayed and duplicated.
 """
 
 from __future__ import annotations

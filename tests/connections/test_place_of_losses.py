@@ -20,7 +20,7 @@ SACK = ", sackOK"
 
 
 def opened(*, to_client_ms: int = 50, sack: str = SACK) -> str:
-    """Return a handshake. The server is 50 ms from the capture point and back, and the client `to_client_ms`."""
+    """Return a handshake. The RTT from the capture point is 50 ms to the server and `to_client_ms` to the client."""
     return f"""
         0ms   C > S S  0:0(0)       win 65535 <mss 1000{sack}>
         50ms S > C S. 0:0(0) ack 1 win 65535 <mss 1000{sack}>

@@ -92,7 +92,8 @@ def test_data_that_follows_an_ack_by_chance_does_not_prove_the_sender_near(tmp_p
 def test_an_echoed_timestamp_proves_that_a_segment_had_arrived(tmp_path: Path) -> None:
     """The capture begins mid-stream, with data in one direction.
 
-    The sender echoes the ACK's timestamp 901 for the first time 20 ms after that ACK; echoes of 900 prove nothing.
+    The first ACK has the timestamp 901, which the sender first echoes 20 ms later. Earlier segments echo 900. They prove nothing, because
+    no captured ACK has that timestamp.
     """
     found = judged_text(
         tmp_path,

@@ -111,9 +111,9 @@ def test_before_the_line_the_acks_that_return_show_it(tmp_path: Path) -> None:
 def test_where_acks_of_several_hosts_are_mixed_the_line_is_shared_if_all_data_fill_it(
     tmp_path: Path, window: int, busy_share: float
 ) -> None:
-    """ACKs of the other host that arrive together hide the rate, which the first host's ACKs show: a segment each millisecond.
+    """Some ACKs of the other host arrive together and hide the rate. The first host's ACKs show it: one segment per millisecond.
 
-    Two windows of ten segments fill the 20 ms. Windows of ten and 16 segments are more than the line could carry, so there is another line.
+    In 20 ms, the line carries two windows of ten segments. Windows of ten and 16 segments are too much for it, so there is another line.
     """
     busy = busy_ms(tmp_path / "x.pcap", uploads(WINDOW, at_sender=True, others="10.0.0.3", window=window))
     assert busy[0] == pytest.approx(busy_share * LASTS_MS, rel=0.03)

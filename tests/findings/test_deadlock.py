@@ -2,8 +2,8 @@
 
 The first exchange is a published deadlock over ATM (Comer & Lin), with a send buffer of 16 KB and a receive buffer of 24 KB. By
 calculation, 8,192 bytes per 200 ms are 0.328 Mb/s; the authors measured 0.322. A full segment has 9,148 bytes. The receive buffer and the
-largest window have 24,576 bytes. The receiver sends an ACK after 8,602 bytes: 35% of its buffer, which is less than two full segments. The
-sender sends again when 9,148 bytes are queued: a full segment, which is less than half of the window. The send buffer contains 8,192 bytes
+largest window have 24,576 bytes. The receiver sends an ACK after 8,602 bytes, because 35% of its buffer is less than two full segments. The
+sender sends again when 9,148 bytes are queued, because a full segment is less than half of the window. The send buffer contains 8,192 bytes
 in flight and 8,192 bytes queued. These 16,384 bytes are 1,366 less than 8,602 + 9,148 = 17,750.
 """
 

@@ -1,9 +1,9 @@
 """Modelled captures of Comer & Lin's published deadlocks (SunOS 4.1).
 
-Each finding shows the deadlock, its bytes and the buffer that fixes it. The expected results are the cells of the study's table (slow or
-fast), and a condition calculated by hand: a send buffer that is too small for the thresholds of both hosts deadlocks. The receiver sends an
-ACK after two segments of 9148 bytes or 35% of its buffer, whichever is less. The sender sends when a full segment or half of the receive
-buffer is queued, whichever is less.
+Each finding shows the deadlock, its bytes and the buffer that fixes it. The study's table says which buffers are slow and which are fast. A
+calculation by hand agrees: there is a deadlock if the send buffer is too small for the thresholds of both hosts. The receiver sends an ACK
+after two segments of 9148 bytes or 35% of its buffer, whichever is less. The sender sends when a full segment or half of the receive buffer
+is queued, whichever is less.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def test_the_capture_is_read_once_for_both_ends_of_a_retransmission(tmp_path: Pa
 
 @pytest.mark.parametrize(("last_ack", "closed"), [(301, True), (302, False), (300, False)])
 def test_an_ack_of_one_byte_more_shows_the_fin_of_a_peer_that_was_not_captured(tmp_path: Path, last_ack: int, *, closed: bool) -> None:
-    """The sender has ACKed 300, and then `last_ack` in its last new data. Of the peer, nothing is captured."""
+    """The sender has ACKed 300, and then `last_ack` in its last new data. Nothing that the peer sent is captured."""
     own = "\n".join(line.replace("ack 1", "ack 300") for line in TRANSFER.splitlines() if " S > C " not in line)
     text = own.replace("501:1001 ack 300", f"501:1001 ack {last_ack}")
     analysis = tcptrace_lab.analyze(packets.capture(tmp_path / "t.pcap", text))

@@ -298,7 +298,7 @@ def test_a_fault_in_little_data_is_reported_if_it_costs_ten_times_as_much() -> N
 
 
 def test_a_small_fault_in_little_data_follows_what_took_most_of_the_upload() -> None:
-    """The client uploads 1,000 bytes, and the server sends nothing. Its window waits take 100 ms of 1 s."""
+    """The client uploads 1,000 bytes. The server sends nothing, but in its direction, the receive window takes 100 ms of 1 s."""
     of_return = fault("receiver-window", 100, from_client=False)
     times = made(client={"network": 800, "peer": 200}, server={"application": 900, "receiver_window": 100})
     found = verdict.of(replace(times, findings=(of_return,)))
@@ -468,7 +468,7 @@ WITH_A_HOLE = """
     ],
 )
 def test_the_headline_says_what_a_capture_lacks_that_cannot_show_the_cause(tmp_path: Path, text: str, advice: str) -> None:
-    """The captures lack half of the connection, its start, or 5,000 of 5,200 bytes."""
+    """The first capture lacks one direction, the second one also its start, and the third one 5,000 of 5,200 bytes."""
     said = verdict.sentence(analyze(packets.capture(tmp_path / "lacking.pcap", text)))
     assert said.startswith("The capture does not show what took"), said
     assert said.endswith("; " + advice), said

@@ -194,7 +194,7 @@ def test_verdicts_on_loss_reordering_and_copies_are_those_of_the_log(transfers: 
 
 @pytest.mark.parametrize("delay_s", [0.005, 0.0125, 0.050])
 def test_without_resends_the_smallest_round_trip_is_the_kernels(delay_s: float, tmp_path: Path) -> None:
-    """On shorter paths, the difference of some 100 µs between the kernel's timestamps and the capture's would be too large."""
+    """The kernel's RTT and the RTT in the capture differ by some 100 µs, which would be too much on a shorter path."""
     path = PathModel(delay_s=delay_s)
     done = live(Experiment(Medium("tap", 1_500, forward=path, backward=path), Bulk(150_000)), tmp_path)
     assert done.kernel("client")["tcpi_total_retrans"] == 0

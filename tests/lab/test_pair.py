@@ -1,4 +1,4 @@
-"""Live transfers are captured at both ends. The two captures show exactly the losses, duplicates and reordering in the path's log.
+"""Live transfers are captured at both ends. The two captures show the losses, duplicates and reordering in the path's log, and no others.
 
 Both captures use the clock of this machine, so the true offset between their clocks is 0.
 """

@@ -1,7 +1,7 @@
 """What limited a sender, according to its TCP_INFO at one moment. The readings are written by hand.
 
-The first readings come from a Linux 6.18 sender over an RTT of 10 ms. The receiver's window is the expected limit if `tcpi_rwnd_limited`
-grew during the RTT after the reading. This field is the time for which the window limited the sender.
+The first readings come from a Linux 6.18 sender on a path with an RTT of 10 ms. `tcpi_rwnd_limited` is the time for which the receiver's
+window limited the sender. If it grew during the RTT after a reading, the window is the expected limit.
 """
 
 from __future__ import annotations

@@ -345,7 +345,7 @@ def pairs(count: int, round_trip_ms: int) -> str:
 
 
 def test_what_leaves_some_time_after_the_ack_that_it_echoes_fills_no_buffer_but_is_spaced_by_its_sender(tmp_path: Path) -> None:
-    """No ACK can have reached the sender of the first six segments.
+    """When the first six segments were sent, no ACK can have reached the sender.
 
     Each later pair echoes an ACK that reached the sender 3 ms before the pair was sent.
     """

@@ -47,7 +47,7 @@ def test_a_program_that_writes_once_a_second_is_not_held_by_late_acks(tmp_path: 
 def test_where_nothing_shows_the_sender_far_from_its_program_late_the_cause_is_unknown(tmp_path: Path, ttls: tuple[int, int]) -> None:
     """The fastest echo of a timestamp took 840 ms, so the sender is possibly 840 ms away.
 
-    Possibly, each write waited for an ACK. Only the last RTT is certain.
+    Then each write possibly waited for an ACK. Only the last 100 ms have a known cause, the network.
     """
     assert lasted(tmp_path, _once_a_second(*ttls)) == {"unknown": pytest.approx(4000), "network": pytest.approx(100)}
 

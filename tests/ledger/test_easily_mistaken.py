@@ -47,7 +47,10 @@ def replied(at_ms: float, first: int, size: int, ack: int) -> tuple[float, str]:
 @pytest.mark.parametrize("size", [200, 4_700])
 @pytest.mark.parametrize("round_trip_ms", [16, 24, 90])
 def test_writes_on_a_clock_are_the_applications_and_not_the_paths_or_the_buffers(tmp_path: Path, round_trip_ms: int, size: int) -> None:
-    """An application writes every 30 ms, and does not wait for ACKs. With an RTT of 90 ms, small segments pass unacknowledged ones."""
+    """An application writes every 30 ms, and does not wait for ACKs.
+
+    With an RTT of 90 ms, small segments are sent while others are unacknowledged.
+    """
     lines = []
     for turn in range(TURNS):
         at_ms = 200 + 30 * turn

@@ -147,7 +147,7 @@ def test_an_answer_is_waited_for_a_round_trip_long_and_then_for_the_other_side(t
 
 
 def test_a_full_window_owns_the_time_until_it_opens(tmp_path: Path) -> None:
-    """The server offers 23 << 7 = 2944 bytes, so the client sends two segments and waits one RTT before every further two."""
+    """The server offers a window of 23 << 7 = 2944 bytes, so the client sends two segments in each RTT."""
     found = tables(
         tmp_path,
         """

@@ -39,7 +39,7 @@ OTHER_HOST = "10.0.0.9"
 def opened(client: str, server: str, at_ms: float, *, at_server: bool, round_trip_ms: int = 20) -> list[str]:
     """Return a handshake, captured at one of the hosts.
 
-    Timestamp clocks count milliseconds from 1000, and a packet arrives 10 ms after it was sent, unless the server's RTT is longer.
+    Timestamp clocks count milliseconds from 1000. A packet takes 10 ms. In a capture at the server, the SYN-ACK takes `round_trip_ms` - 10.
     """
     options = f"mss {MSS}, sackOK, wscale 7"
     syn, answer = 1000 + int(at_ms), 1000 + int(at_ms) + (0 if at_server else 10)

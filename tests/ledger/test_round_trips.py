@@ -42,9 +42,9 @@ def exchanges() -> tuple[str, float, int]:
 
 @pytest.mark.parametrize(("behind_us", "by_peer"), [(SYN_US, 0), (1_000, EXCHANGES)])
 def test_the_fin_behind_the_last_answer_shows_what_the_lines_took_of_each_exchange(tmp_path: Path, behind_us: float, by_peer: int) -> None:
-    """The server's FIN arrives as soon as the line can carry its 84 bytes, or 1 ms later.
+    """The server's FIN arrives 67.2 µs after the last answer, as soon as the line can carry its 84 bytes, or 1 ms after the answer.
 
-    A message takes longer than the SYN. The rate of the line follows from this difference.
+    The early FIN shows the rate of the line. The rate shows how much longer a message takes on the line than a SYN.
     """
     text, at_us, end = exchanges()
     text += f"\n{at_us:.1f}us C > S F. {end}:{end} ack {end}\n{at_us + behind_us:.1f}us S > C F. {end}:{end} ack {end}"

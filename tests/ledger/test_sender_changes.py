@@ -233,8 +233,8 @@ def test_late_acks_of_small_writes_at_a_steady_pace_are_no_queue(tmp_path: Path)
 def test_without_an_ack_for_a_round_trip_no_queue_held_the_sender(tmp_path: Path) -> None:
     """An ACK arrives 60 ms after three segments, which looks like a queue.
 
-    But when the last segment is sent, three other segments have been in flight for 100 ms without an ACK. A queue explains only the time
-    that one segment takes on the line, which is 0.1 ms. Nothing shows what delayed the sender for the rest of the 100 ms.
+    Later, the sender waits 100 ms before its last segment, and no ACK of the previous three segments arrives. A queue explains only 0.1 ms
+    of this wait, the time of one segment on the line. Nothing shows what delayed the sender for the rest.
     """
     found = tables(
         tmp_path,

@@ -129,8 +129,8 @@ def test_a_probe_goes_by_the_round_trip_of_the_oldest_byte_of_each_ack(tmp_path:
     """The handshake takes 20 ms. The first ACK is for segments sent 100 and 40 ms before it.
 
     Measured by the oldest byte, the smoothed RTT is 30 ms, and the probe is sent after 68 ms. Measured by the newest byte, the smoothed RTT
-    would be 22.5 ms, and the probe would be sent after 53 ms. Three other times are expected. The application is silent for 20 ms after the
-    handshake. The second segment is sent 60 ms after the first, and nothing shows why. The last 2 ms of the capture are unknown.
+    would be 22.5 ms, and the probe would be sent after 53 ms. In both cases, the application is silent for 20 ms after the handshake.
+    Nothing shows the cause of the 60 ms before the second segment and of the last 2 ms of the capture.
     """
     probe = 140.02 + held_ms
     lines = [data(40, 0, 1), data(100, 1, 9), acks(140, 1, 1), data(140.02, 10, 2), data(probe, 12, 1), acks(probe + 10, 2, 11)]
@@ -170,8 +170,8 @@ def test_of_what_was_sent_twice_a_timestamp_shows_the_round_trip_that_a_probe_go
 
     The ACKs of the two segments take 100 and 110 ms, and the next ACK takes 30 ms. The second sample is valid because its ACK echoes the
     timestamp of the original. So the smoothed RTT is 20, 30, 40 and then 38.8 ms, and a probe is sent after 86 ms. Without the second
-    sample, the probe would be sent after 68 ms. Three other times are expected. The application is silent for 20 ms after the handshake. Of
-    the 50 ms before the spurious retransmission, 20 ms are transit and 30 ms are unknown. The last 5 ms of the capture are unknown.
+    sample, the probe would be sent after 68 ms. In both cases, the application is silent for 20 ms after the handshake. The 50 ms before
+    the spurious retransmission are 20 ms of transit and 30 ms of unknown cause. The cause of the last 5 ms of the capture is unknown, too.
     """
     dsack = f", sack {1 + STAMPED_BYTES}:{1 + 2 * STAMPED_BYTES}"
     lines = [stamped(40, 0, 1), stamped(90, 1), echoed(140, 1, 40), stamped(140, 2, 3), echoed(150, 2, 40), stamped(150, 4, 5)]
@@ -455,9 +455,9 @@ def test_what_was_stamped_before_the_segment_before_it_was_captured_stood_in_a_q
 ) -> None:
     """The capture point is behind a shaper of the sender, which passes one segment every 4 ms. The path itself takes 20 µs.
 
-    Linux gives the shaper ten segments at a time, with one timestamp. The first of these ten segments did not wait in the shaper, and the
-    timestamp clock possibly ticked before the second. In the other case, the application writes one segment every 4 ms, and there is no
-    shaper.
+    Linux gives the shaper ten segments at a time, with one timestamp. Only eight of them certainly waited in the shaper. The first one did
+    not wait. The second one was possibly sent just after the first was captured, because both times are in one millisecond. In the other
+    case, the application writes one segment every 4 ms, and there is no shaper.
     """
     size, batches = MSS - 12, 12
     lines = [

@@ -82,7 +82,7 @@ def test_without_identification_the_timestamp_distinguishes_a_copy_from_a_resend
 def test_a_syn_that_arrives_late_and_is_answered_again_is_no_copy(tmp_path: Path, again_ms: int | None, kinds: list[str]) -> None:
     """The packets are IPv6, without IP identifications. The RTT is 60 ms, and the capture is made at the server.
 
-    Two SYNs arrive, 30 ms apart, and the server answers both with the same SYN-ACK; or one SYN-ACK is captured twice.
+    In one case, two SYNs arrive 30 ms apart, and the server sends a SYN-ACK for each. In the other case, one SYN-ACK is captured twice.
     """
     hosts = "host A [2001:db8::1]:40000 isn 1\nhost B [2001:db8::2]:80 isn 9"
     asked = "A > B S 0:0(0) win 64240 <mss 1440>"
@@ -160,9 +160,9 @@ def _kinds(read: engine.Read, *, copies: bool) -> list[str]:
 
 
 def _figures(read: engine.Read) -> list[dict[str, Any]]:
-    """Return the figures of each connection that duplicates must not change.
+    """Return the figures of each connection, except those that change if packets are duplicated.
 
-    Duplicates do change frame numbers, the capture quality, and the time of the last packet (its copy is 2 µs later).
+    Frame numbers, the capture quality and the time of the last packet change. The copy of the last packet is 2 µs later.
     """
     numbered = pl.selectors.contains("frame", "capture_duplicates", "last_ts_ns", "quality_") & ~pl.selectors.contains("frame_bytes")
     return read.connections.select(~numbered).to_dicts()

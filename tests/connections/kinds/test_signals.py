@@ -124,7 +124,7 @@ def test_accurate_ecn_counts_with_the_flags(tmp_path: Path) -> None:
 
 
 def test_simultaneous_open_repeats_each_syn_as_the_answer_to_the_other(tmp_path: Path) -> None:
-    """The first four SYNs are no retransmissions (RFC 9293, 3.5, figure 8); the timer retransmits the fifth."""
+    """The first four SYNs are no retransmissions (RFC 9293, 3.5, figure 8); the fifth is sent by a timer."""
     read = read_text(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""Waits are explained by the events of both ends. A verdict on such a wait can name only certain causes.
+"""The events of both ends explain each wait, and decide which causes a right verdict on the wait can name.
 
 The events are written by hand.
 """

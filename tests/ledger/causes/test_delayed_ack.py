@@ -93,7 +93,7 @@ def test_what_the_sender_can_do_is_reported_first_and_holds_for_any_stack(tmp_pa
 
 
 def test_a_lock_shows_the_receivers_switch_and_the_verdict_names_none(tmp_path: Path) -> None:
-    """The receiver sends an ACK after 2,868 bytes: 35% of its window of 8,192 bytes, which is less than two full segments.
+    """The receiver sends an ACK after 2,868 bytes. They are 35% of its window (8,192 bytes) and less than two full segments.
 
     The send buffer has only 2,460 bytes (1,460 + 1,000). So each round ends with a delayed ACK.
     """

@@ -82,8 +82,8 @@ def test_until_duplicate_acks_signalled_the_loss_a_flight_without_more_behind_it
 def test_two_duplicate_acks_repair_nothing_and_the_flight_of_then_is_slow_starts(tmp_path: Path) -> None:
     """A fast retransmission needs three duplicate ACKs (RFC 5681, 3.2).
 
-    The third of five segments is lost; four more segments are sent from 60.02 to 60.05 ms. The third duplicate ACK arrives one RTT after
-    the first of these four segments is sent. Without the loss, too, the sender would have waited for that ACK.
+    The third of five segments is lost; four more segments are sent from 60.02 to 60.05 ms. The third duplicate ACK arrives one RTT later.
+    Until then, slow start limits the sender: without the loss, the ACK of these four segments would have arrived at the same time.
     """
     lines = [data(40, *range(5)), acks(60, 1, 2), data(60.02, 5, 6, 7, 8), missing(60.06, 2, 2), missing(80.01, 2, 3).splitlines()[-1]]
     found = reported(tmp_path, *lines, data(80.04, 2), acks(100.05, 9))
@@ -102,10 +102,11 @@ def test_duplicate_acks_that_are_too_few_begin_the_repair_where_a_timer_ends_it(
 
 
 def test_who_has_nothing_to_send_waits_for_no_recovery_until_the_next_loss_is_reported(tmp_path: Path) -> None:
-    """Segment 0 is retransmitted at 60.1 ms. Segments 10 and 11 follow as the last ones. Segment 11 is small.
+    """Segment 0 is retransmitted at 60.1 ms. Segments 10 and 11 are the last data, and segment 11 is small.
 
     The ACK at 80.1 ms covers segments 0 to 9. The SACK at 90.13 ms reports segment 11, so a timer retransmits segment 10 at 95 ms. Three
-    waits have the cause network: 0.09 ms of the first flight, the time from 60.12 to 90.13 ms, and the RTT of the last retransmission.
+    times have the cause network: the 0.09 ms in which the first flight is sent, the time from 60.12 to 90.13 ms, and the RTT of the last
+    retransmission.
     """
     lines = [data(40, *range(10)), missing(60, 0, 8), data(60.1, 0), data(60.11, 10, 11, last_bytes=100), acks(80.1, 10)]
     late = f"90.13ms S > C . ack {at(10)} win 4000 <sack {at(11)}:{at(11) + 100}>"

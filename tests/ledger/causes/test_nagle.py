@@ -1,8 +1,8 @@
 """Waits of a small segment that Nagle's algorithm and a full send buffer explain equally well.
 
 Two senders produce equal frames: Nagle's algorithm delays the one, and the send buffer of the other (with TCP_NODELAY) is full. Both send
-the small rest of a write when the ACK arrives. A larger flight shows that the send buffer had room. The confidence depends on how well the
-frames distinguish the two causes.
+the small rest of a write when the ACK of its first part arrives. If more bytes were in flight earlier, the send buffer had room for the
+rest. The confidence depends on how well the frames distinguish the two causes.
 """
 
 from __future__ import annotations

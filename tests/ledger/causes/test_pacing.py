@@ -56,10 +56,10 @@ def test_bursts_that_leave_evenly_by_themselves_are_spaced_by_their_sender(tmp_p
 def test_bursts_that_leave_some_time_behind_an_ack_and_without_a_pause_were_not_let_go_by_it(
     tmp_path: Path, late_ms: float, *, paced: bool
 ) -> None:
-    """Five gaps together are a little longer than the RTT. So an ACK arrives 0.5 ms or 0.02 ms before each burst.
+    """Five gaps last 20 ms. The RTT is 0.5 or 0.02 ms shorter, so an ACK arrives 0.5 or 0.02 ms before each burst.
 
-    Only the ACK 0.02 ms before a burst can have released it. Slow start limits the first bursts, so the test compares captures of 20 and 60
-    bursts.
+    Only an ACK 0.02 ms before a burst can have released the burst. The first 20 bursts do not count, because slow start limits some of
+    them.
     """
     begun, all_of_it = (lasted(tmp_path, bursts(count, 4.0, 20.0 - late_ms)) for count in (20, 60))
     assert (all_of_it["pacing"] - begun["pacing"] > 40 * 3.9) == paced

@@ -23,8 +23,9 @@ MSS = 1_460
 def at_sender(window: int) -> str:
     """Return a flight of six segments that the client sends, and what follows.
 
-    The ACKs of this flight make room for one more segment than the client sends, and the last ACK is delayed by 30 ms. Windows are written
-    in units of 128 bytes. If `window` is 69 (8,832 bytes), there is room for 1,584 bytes from 0.0606 s on.
+    The client sends a seventh segment after the first ACK. From 0.0606 s on, the window has room for an eighth one, but the client sends it
+    only after the last ACK, which is delayed by 30 ms. Windows are written in units of 128 bytes. If `window` is 69 (8,832 bytes), the room
+    is 1,584 bytes.
     """
     flight = "\n".join(f"0.0400 C > S . {1 + MSS * n}:{1 + MSS * (n + 1)} ack 1" for n in range(6))
     return f"""
@@ -43,7 +44,7 @@ def at_sender(window: int) -> str:
 
 
 def test_a_window_with_room_for_less_than_a_third_of_it_holds_a_sender_that_waits_for_more(tmp_path: Path) -> None:
-    """Linux waits for more room (`tcp_tso_should_defer`): 1,584 and 1,664 bytes are less than a third of 8,832.
+    """The window has room for 1,584 bytes. Linux waits for at least a third of the window of 8,832 bytes (`tcp_tso_should_defer`).
 
     The congestion window has room, because the flight shrank from 8,760 to 5,840 bytes.
     """
@@ -127,9 +128,9 @@ def test_half_of_the_largest_window_waits_for_no_more_room_of_a_sender_that_went
 def test_what_takes_all_of_a_small_window_was_held_by_it_only_if_that_was_as_long_as_senders_wait_for_more(
     tmp_path: Path, left_ms: int, cause: str, ms: float
 ) -> None:
-    """The receiver's application does not read. Its buffer has 4,096 bytes: 904 are in it, and the next 3,192 fill it.
+    """The receiver's application does not read. Its buffer has room for 4,096 bytes.
 
-    A sender waits at least 100 ms for more room (RFC 9293, 3.8.6.2.1).
+    The first 904 bytes stay in the buffer, and the next 3,192 fill it. A sender waits at least 100 ms for more room (RFC 9293, 3.8.6.2.1).
     """
     reported = lasted(
         tmp_path,
@@ -222,8 +223,8 @@ def test_a_window_that_opened_long_before_a_segment_left_did_not_hold_it(tmp_pat
 def through_a_queue(*, resent: int | None) -> str:
     """Return a capture at the receiver. A flight of 20 segments passes a path that takes 10 ms per segment.
 
-    Segment `resent` arrives twice. The ACK of segment n - 20 reaches the sender 10 ms after it was sent. It releases segment n, which
-    echoes the timestamp of this ACK.
+    Segment `resent` arrives twice. The ACK of segment n - 20 takes 10 ms to the sender and releases segment n there. Segment n echoes the
+    timestamp of this ACK.
     """
     lines = [
         "0 C > S S 0:0(0) win 64240 <mss 1460, sackOK, wscale 7, TS val 1000 ecr 0>",

@@ -54,8 +54,9 @@ def full(count: int) -> list[int]:
 def test_a_flight_that_was_as_large_once_is_held_by_the_buffer(tmp_path: Path, pause_s: float, held: int) -> None:
     """The flights have 1, 2 and 4 segments. After a pause, they have 2, 4 and 1.
 
-    Slow start explains only the first flight of 4. The first flight after the pause is no larger than the last one before it. If the pause
-    is longer than the retransmission timeout, slow start can explain the second flight of 4 as well (RFC 5681, 4.1).
+    Slow start explains only the first flight of 4. The first flight after the pause (2 segments) is no larger than the last flight before
+    the pause (4). If the pause is longer than the retransmission timeout, slow start can explain the second flight of 4 as well (RFC 5681,
+    4.1).
     """
     begun = flights([full(1), full(2), full(4)], 65_535)
     again = flights([full(2), full(4), full(1)], 65_535, seq=1 + 7 * MSS, from_s=0.1002 + pause_s)
@@ -95,8 +96,8 @@ def test_low_flights_that_fill_the_window_are_the_windows(tmp_path: Path) -> Non
 def test_a_smaller_flight_behind_one_on_the_plateau_was_not_held_by_the_congestion_window(tmp_path: Path) -> None:
     """Eight flights have five segments, and the last flight has four.
 
-    If an application writes large pieces, a full send buffer does not always have the same number of bytes. So it explains the last flight,
-    too.
+    If an application writes large pieces, a full send buffer does not always have the same number of bytes. So a full send buffer explains
+    the last flight, too.
     """
     reported = lasted(tmp_path, opened(old=False, window=60_000) + flights([full(5)] * 8 + [full(4), full(1)], 60_000))
     assert reported["send-buffer"] == pytest.approx(9 * ROUND_MS, abs=0.1)
@@ -388,8 +389,8 @@ def test_whole_clusters_that_pass_a_small_segment_are_full_and_what_waits_behind
 def test_a_plateau_that_the_last_flight_passes_by_less_than_a_segment_is_the_highest(tmp_path: Path) -> None:
     """Flights of 2,920 and 2,460 bytes alternate, and the last flight has 3,920.
 
-    Slow start would grow by whole segments (RFC 5681, 3.1). Every second flight ends with 1,000 bytes. Nagle's algorithm explains the wait
-    after these bytes as well, so its cause is unknown.
+    In slow start, a flight grows by whole segments (RFC 5681, 3.1). Every second flight ends with 1,000 bytes. Nagle's algorithm explains
+    the wait after these bytes as well, so its cause is unknown.
     """
     sizes = [[MSS, MSS], [MSS, 1_000]] * 6 + [[MSS, MSS, 1_000]]
     reported = lasted(tmp_path, opened(old=False, window=30_000) + flights(sizes, 30_000))
@@ -426,7 +427,7 @@ def test_an_old_sender_that_begins_with_more_than_any_initial_window_knows_no_sl
 
 
 def test_a_program_that_writes_small_segments_at_its_own_pace_is_let_go_by_no_ack_that_comes_just_before_one(tmp_path: Path) -> None:
-    """Every 20 ms, 500 bytes are sent over an RTT of 80 ms.
+    """Every 20 ms, 500 bytes are sent. The path has an RTT of 80 ms.
 
     An ACK arrives 2 ms before every fifth segment. No ACK arrives just before the other segments.
     """
@@ -505,11 +506,11 @@ def test_what_a_program_writes_as_soon_as_an_ack_comes_was_not_held_by_nagle(tmp
 def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_host_that_takes_the_ack_and_lets_go(
     tmp_path: Path, behind_us: int, cause: str, waits: int
 ) -> None:
-    """100 bytes are sent every 3.4 ms; the RTT is shorter. Either the application has its own pace, or ACKs release the segments.
+    """Every 3.4 ms, 100 bytes are sent, 700 or 20 µs after the ACK of the previous 100 bytes.
 
-    In the second case, each segment holds one message. An application that always has data would fill the segment while Nagle's algorithm
-    delays it, so the application possibly writes one message per ACK. The second segment alone is not in doubt, because the first segment
-    did not wait.
+    After 700 µs, the application has its own pace. After 20 µs, the ACK possibly released a segment that Nagle's algorithm delayed. But
+    each segment has only 100 bytes, so the application possibly wrote them only after the ACK. Only the wait of the second segment is not
+    in doubt, because the first segment did not wait.
     """
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
     for place in range(20):

@@ -121,10 +121,10 @@ BEHIND = 1 + 4 * MSS
 def test_what_the_sender_had_and_flew_before_is_held_by_nagles_rule_behind_a_loss_too(
     tmp_path: Path, flown: int, by_nagle_ms: float
 ) -> None:
-    """After the loss, four or three segments are sent, then three segments. 900 bytes follow the last one.
+    """After the loss, the client sends a flight of four or three segments, then a flight of three, then 900 bytes.
 
-    If four segments were in flight before, the congestion window had room for these 900 bytes. If only three were in flight, it possibly
-    had no room.
+    If the first flight had four segments, the congestion window had room for three segments and 900 bytes. If the first flight had three,
+    the congestion window possibly had no room for the 900 bytes.
     """
     rest = BEHIND + (flown + 3) * MSS + 900
     sizes = [[MSS] * flown, [MSS] * 3, [900, MSS], [MSS]]

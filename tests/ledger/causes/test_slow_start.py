@@ -156,10 +156,10 @@ def test_a_flight_that_did_not_grow_and_left_room_for_a_segment_waited_for_the_w
 def test_a_smaller_flight_than_before_was_ended_by_a_window_with_room_for_less_than_a_piece(
     tmp_path: Path, round_trip_ms: float, window_ms: float
 ) -> None:
-    """With an RTT of 10 ms, three segments are less than a burst of Linux; with 100 ms, they are more.
+    """The window has room for three more segments. With an RTT of 10 ms, they are less than a burst of Linux; with 100 ms, more.
 
-    A burst is the data of 1 ms (`tcp_tso_autosize`). The second flight of eleven is smaller than an earlier one and had room in the window.
-    So its limit is unknown.
+    A burst is the data of 1 ms (`tcp_tso_autosize`). If a burst had room in the window, the limit of a flight of eleven segments is
+    unknown, because an earlier flight was larger.
     """
     reported = lasted(tmp_path, at_receiver([10, 14, 11, 11], 14, round_trip_ms))
     assert reported["receiver-window"] == pytest.approx(window_ms, rel=0.1)

@@ -84,7 +84,7 @@ def digest(data: bytes) -> str:
 
 
 def tables(archive: Path) -> dict[str, str]:
-    """Map each file of the archive's dataset, and its index page, to the file's hash."""
+    """Map each file of the archive's dataset, and the archive's index page, to a hash."""
     files = sorted([*(path for path in (archive / "tables").rglob("*") if path.is_file()), archive / "index.html"])
     return {path.relative_to(archive).as_posix(): digest(path.read_bytes()) for path in files}
 

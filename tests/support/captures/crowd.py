@@ -43,8 +43,7 @@ def tcp(
 ) -> np.ndarray:
     """Return one segment without data for each client.
 
-    The segments are sent `at_s` seconds after `BASE_NS`. Each client has its own address. The SYN of a client has sequence number 1000,
-    that of the server 5000.
+    The segments are sent `at_s` seconds after `BASE_NS`. Each client has its own address and the ISN 1000. The server has the ISN 5000.
     """
     records = _packets(clients, at_s, from_client, np.dtype(_RECORD + _IP + _PORTS + _TCP), 6)
     records["seq"], records["flags"], records["offset"], records["window"] = seq, flags, 5 << 4, 1_000

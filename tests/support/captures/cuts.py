@@ -1,4 +1,4 @@
-"""Compares the ledger of a cut capture with that of the whole capture, for the time that both cover.
+"""Compares the ledger of a cut capture with the ledger of the whole capture, for the time that both captures cover.
 
 A cut capture begins later or ends earlier than the whole capture.
 
@@ -100,7 +100,7 @@ def source(path: Path, folder: Path) -> tuple[int, list[damage.Packet]]:
 def reported(path: Path, frames_before: int = 0) -> Told:
     """Return the ledger of the capture `path`.
 
-    Its first frame has the number `frames_before + 1` in the whole capture.
+    In the whole capture, `frames_before` frames come before the first frame of `path`.
     """
     tables = read(path, worth=())
     spans: dict[Direction, list[Span]] = defaultdict(list)
@@ -144,7 +144,7 @@ CUTS: Final[Mapping[str, Callable[[list[damage.Packet]], slice]]] = {
 
 
 def _beside(whole: Told, cut: Told) -> dict[Direction, Direction]:
-    """Map each direction of the cut capture to the direction of the whole capture that has its frames."""
+    """Map each direction of the cut capture to the direction with the same frames in the whole capture."""
     found: dict[Direction, Direction] = {}
     for frame, (conn, from_client) in cut.directions.items():
         of_whole, whole_client = whole.directions[frame]

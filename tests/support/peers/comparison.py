@@ -1,4 +1,4 @@
-"""Compares the engine's segment table of a capture with tshark's, column by column."""
+"""Compares the engine's segment table of a capture with tshark's table, column by column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The number of rows of a column that differ, and the first of these frames."""
+    """How many values of a column differ, and the first frame with such a value."""
 
     rows: int
     first_frame: int

@@ -28,7 +28,7 @@ class Direction:
     ip_ids: list[int] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
-        """Return the columns of `schema.FLOWS` for this direction, without its prefix."""
+        """Return the columns of `schema.FLOWS` for this direction. Their names lack the direction's prefix."""
         lasting_ns = max(self.times_ns) - min(self.times_ns) if self.times_ns else 0
         missing, reordered = told_by(self.ip_ids)
         mean_ns = statistics.fmean(self.gaps_ns) if self.gaps_ns else 0

@@ -24,8 +24,8 @@ MIN_SAMPLES = 10
 """Minimum number of samples for a rate (a heuristic)."""
 
 MIN_TOLD_NS, MIN_TOLD_BYTES = 1_000_000, 2048
-"""Buffers are mentioned from an RTT of 1 ms and a size of 2,048 bytes. With a shorter RTT any buffer suffices, and no stack has smaller
-buffers than 4.2BSD by default."""
+"""Buffers are mentioned only if the RTT is at least 1 ms, and the buffer has at least 2,048 bytes. With a shorter RTT any buffer suffices,
+and no stack has smaller buffers than 4.2BSD by default."""
 
 NEARLY_ALL_SHARE = 0.995
 """Minimum share that would be rounded to 100%."""
@@ -66,7 +66,8 @@ def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """Return the reached share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown or the sender's own rate."""
+    """Return the reached share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown, or is the rate of the
+    sender."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"

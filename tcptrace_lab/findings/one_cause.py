@@ -34,7 +34,8 @@ OF_LOSS = frozenset({"timeout", "loss-recovery"})
 """Causes of waits that segments too large for the path can produce."""
 
 NOT_LOST = frozenset({Case.NEEDLESS, Case.TOO_LARGE, Case.STOPPED_ANSWERING})
-"""Special cases in which SACK would not have helped: nothing was lost, only large segments were lost, or a host stopped answering."""
+"""Special cases in which texts name neither the place of the losses nor SACK: nothing was lost, only large segments were lost, or a host
+stopped answering."""
 
 NO_SACK = (
     " The connection does not use SACK: the sender does not learn which segments arrived after a lost one, so it retransmits them, too. "

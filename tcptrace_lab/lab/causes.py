@@ -30,7 +30,7 @@ SAID = 0.005
 """Smallest share of the time for which a cause is printed."""
 
 LATE_NS = 3_000_000
-"""This machine was too busy if a packet takes more additional time than this, compared with the fastest packet.
+"""If a packet takes longer than the fastest packet by more than this, the machine was too busy.
 
 The relay itself adds less delay, even to a flight of 320 segments (measured).
 """

@@ -308,6 +308,5 @@ def lock_words(found: Mapping[str, Any] | None) -> str:
 
 
 def grid_sign(cell: Mapping[str, Any]) -> str:
-    """Return the mark after the share in a cell of the grid: `!` if a deadlock is possible, `?` if that depends on how the application
-    writes."""
+    """Return the mark after the share in a cell of the grid: `!` if a deadlock is possible, `?` if that depends on the writes."""
     return "!" if cell["deadlock_possible"] else "?" if cell["deadlock_possible_if_unused"] else ""

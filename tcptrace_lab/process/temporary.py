@@ -4,7 +4,7 @@ A folder is removed at the end of its block, and by an interrupt (`interrupts`).
 process that creates a temporary folder removes it.
 
 Each folder contains a lock file. While the process that created the folder, or a fork of it, is alive, the lock file is locked (flock(2)).
-The lock file also contains the name of its folder. So a copy of the folder that a user keeps is never removed.
+The lock file also contains the name of its folder. So a copy under another name, which a user possibly keeps, is never removed.
 """
 
 from __future__ import annotations

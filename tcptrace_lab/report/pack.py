@@ -29,8 +29,8 @@ _LEVEL = 6
 """zlib level: zlib's default compromise between time and size."""
 
 _SMALL_BYTES = 65_536
-"""Maximum size of text that is compressed together with other texts. They resemble each other, so together they take half of the space. A
-larger text is compressed alone, by a thread, and unpacked alone."""
+"""Maximum size of text that is compressed together with other texts. Small texts resemble each other, so compressing them together halves
+their space. A larger text is compressed alone, by a thread, and unpacked alone."""
 
 _PLACE_DIGITS = 8
 """Number of digits in a placeholder. The digits identify the value that will replace the placeholder."""
@@ -139,7 +139,8 @@ def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
-    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if none does."""
+    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if nine are not
+    enough."""
     if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
     if whole:

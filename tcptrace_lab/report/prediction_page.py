@@ -1,4 +1,5 @@
-"""Writes the page of a prediction: the message sizes that stall, and a table of their share for each pair of buffer sizes."""
+"""Writes the page of a prediction: the message sizes that stall, and a table with the share of these sizes for each pair of buffer
+sizes."""
 
 from __future__ import annotations
 

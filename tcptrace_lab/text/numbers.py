@@ -22,7 +22,7 @@ _LONG_UNITS = (
     (3_600, 3_600, "h", 60, "min"),
     (0, 60, "min", 1, "s"),
 )
-"""Units of long durations. Each row has a minimum duration in seconds, then the length in seconds and the name of two units."""
+"""Units of long durations. A row has the minimum duration in seconds, and two units, each with its length in seconds and its name."""
 _LONG_SECONDS = 600
 """Minimum duration that is shown in two units: ten minutes."""
 

@@ -128,8 +128,8 @@ def _interface(block: Any, order: Literal["little", "big"]) -> _Interface:  # no
 def ip_packet(frame: Frame) -> tuple[bytes, int] | None:
     """Return the captured bytes of the IP packet in `frame`, and its length on the wire; None if the frame has no IP packet.
 
-    The length is that of the IP header, but at most what the frame has after its link-layer header. An IP header with length 0
-    (segmentation offload, BIG TCP) fills the frame. Raises ValueError for unsupported link types.
+    The length comes from the IP header, but is at most the number of bytes after the link-layer header. If the IP header has length 0
+    (segmentation offload, BIG TCP), the packet fills the frame. Raises ValueError for unsupported link types.
     """
     offset = _ip_offset(frame)
     packet = b"" if offset is None else frame.data[offset:]

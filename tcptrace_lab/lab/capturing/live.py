@@ -84,8 +84,8 @@ class Request:
 class Recorded:
     """The result of a capture.
 
-    `files` are the capture files in order. A ring buffer overwrites files; these are not included. `received` and `dropped` are numbers of
-    frames; None if unknown.
+    `files` are the capture files in order. Files that a ring buffer has overwritten are not included. `received` and `dropped` are numbers
+    of frames; None if unknown.
     """
 
     files: tuple[Path, ...]

@@ -40,7 +40,7 @@ GRADES = (POSSIBLY, MOST_LIKELY, PROVED)
 CLAIMED = {PROVED: 1.0, MOST_LIKELY: 0.95, POSSIBLY: 0.60}
 """The share of correct verdicts that each confidence word promises.
 
-If the share is lower, a weaker word has a lower cost (`sums.cost_of`).
+If fewer verdicts are correct, a weaker word would cost less (`sums.cost_of`).
 """
 MIN_S = 1.0
 """Minimum total time for which a share is printed. In less time, a single wait would decide the share (a choice)."""

@@ -145,7 +145,8 @@ def outcome(headline: Headline) -> str:
 def _disagreements(judged: Sequence[Judged], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion consists of a transfer, the kernel's gates, and a wrong cause in the ledger. Its size is the total time of these waits.
+    A confusion consists of a transfer, the kernel's gates, and a wrong cause in the ledger. The size of a confusion is the total time of
+    the waits with the wrong cause.
     """
     wrong = [(ns, one, key) for one in judged for key, ns in one.sums.items() if not key.is_accepted]
     yield ""

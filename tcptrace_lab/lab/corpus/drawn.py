@@ -41,7 +41,7 @@ COMPETITORS = (
 None of these programs is held back.
 """
 SHARED_PATHS = ("asymmetric", "batches", "far", "long-queue", "short-queue")
-"""Paths without random loss. Several programs can fill their bottleneck."""
+"""Paths without random loss, whose bottleneck several programs together can fill."""
 OTHER_HOST_SHARE = 0.3
 """Share of the competitors whose server is another host (a choice)."""
 PAUSED_SHARE = 0.15

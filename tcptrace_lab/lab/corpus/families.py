@@ -1,6 +1,7 @@
-"""Families of transfers whose causes are easily mistaken, as a table. `family_report` makes them and compares them with the kernel.
+"""Families of transfers whose causes are easily mistaken, as a table. `family_report` makes the transfers and compares the ledgers.
 
-A family is a situation, such as an application that writes on a clock. Several programs make it, over a path on which it occurs.
+A family is a situation, such as an application that writes on a clock. Several programs produce the situation, each over a path on which
+the situation occurs.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def _path(
     up: Mapping[str, Any] | None = None,
     down: Mapping[str, Any] | None = None,
 ) -> Medium:
-    """Return a path with equal delays and rates in both directions. `up` and `down` change the direction to or from the server."""
+    """Return a path with equal delays and rates in both directions. `up` changes the way to the server, `down` the way back."""
     rate_bps = int(mbps * 1e6) if mbps else None
     one_way = PathModel(round_trip_ms / 2_000, rate_bps, rate_bps and int(rate_bps / BITS_PER_BYTE * queue_ms / 1_000))
     return Medium("tap", mtu_bytes, forward=replace(one_way, **up or {}), backward=replace(one_way, seed=1, **down or {}))

@@ -31,7 +31,7 @@ HEADER = (
 
 
 def report(numbers: Sequence[int], folder: Path, at_a_time: int) -> Iterator[str]:
-    """Make the transfers of these families that are missing. Yield a line about each transfer at each of the family's capture points."""
+    """Make the missing transfers of these families. Yield a line about each transfer at each of the family's capture points."""
     wanted = of_families(numbers)
     yield from making.make([one for _, one in wanted], folder, at_a_time)
     part = folder / DEVELOPMENT

@@ -228,7 +228,7 @@ def _cells(sums: Mapping[Key, int]) -> list[str]:
 
 
 def _blocks(judged: Sequence[Broken], largest: int) -> Iterator[str]:
-    """Yield the waits to which only the fault leads the ledger to assign a wrong cause with confidence."""
+    """Yield a table for each fault: the waits for which the ledger is sure of a wrong cause, but only in captures with the fault."""
     yield ""
     yield f"The {largest} largest errors of each fault: sure and wrong only with the fault. Frames are those of the faulty capture (--keep)"
     yield "| fault | transfer | at | kernel: opened last (also closed) | ledger | s more | longest: frames (ms) |"

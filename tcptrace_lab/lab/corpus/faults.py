@@ -151,7 +151,7 @@ def _dropped_in_bursts(every: int, longest: int) -> Callable[[Packets, Random], 
 
 
 def _twice(packets: Packets, chance: Random) -> Packets:
-    """Duplicate every packet, as a SPAN port does that mirrors ingress and egress."""
+    """Duplicate every packet. A SPAN port does so if it mirrors ingress and egress."""
     again = [replace(packet, at_ns=packet.at_ns + chance.randint(2, 30) * MICROSECOND) for packet in packets]
     return sorted([*packets, *again], key=lambda packet: packet.at_ns)
 

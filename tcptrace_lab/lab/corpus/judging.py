@@ -74,7 +74,7 @@ class Headline:
     Attributes:
         at: the capture point: the sender, the receiver or the router, as seen from the verdict's direction.
         said: the causes in the verdict.
-        confidence: the verdict's confidence; None if it has no cause, or only `unknown`.
+        confidence: the verdict's confidence; None if the verdict names no cause, or only `unknown`.
         kernel: the causes that took most of this direction's time according to the kernel.
         is_right: True if the kernel accepts the verdict's causes for at least as long as the kernel's own largest cause lasted.
     """
@@ -169,8 +169,8 @@ def _key(piece: Piece) -> Key:
 def _headline(found: Verdict, pieces: Sequence[Piece]) -> Headline | None:
     """Compare the verdict with the kernel's ledger of the verdict's direction.
 
-    The kernel's ledger lacks the handshake, and ends with the last data. If it covers less than half of the time that the verdict
-    describes, return None.
+    The kernel's ledger lacks the handshake, and ends with the last data. Return None if the kernel's ledger covers less than half of the
+    time that the verdict describes.
     """
     mine = [piece for piece in pieces if (piece.conn, piece.from_client) == (found.conn, found.from_client)]
     side = "client" if found.from_client else "server"

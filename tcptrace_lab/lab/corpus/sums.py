@@ -17,7 +17,7 @@ COSTS = {(MOST_LIKELY, True): 0.0, (MOST_LIKELY, False): 10.0, (POSSIBLY, True):
 UNKNOWN_COST = 1.0
 """Costs of one second, by the engine's confidence and by whether its cause was right.
 
-`most likely` costs less than `unknown` if more than 90 % of its time is right.
+The answer `most likely` costs less than `unknown` if it is right for more than 90 % of the time for which it is given.
 """
 
 

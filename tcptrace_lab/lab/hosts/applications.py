@@ -291,7 +291,8 @@ class LostWrites(Described):
     """Loss without a network.
 
     While the client makes certain writes, a socket filter at the server drops all arriving segments. On loopback, the system call that
-    sends a segment also delivers it. So exactly the segments of these writes are lost. A capture on the interface still contains them.
+    sends a segment also delivers it. So the segments of these writes are lost, and no others. A capture on the interface still contains the
+    lost segments.
     """
 
     write_bytes: int

@@ -14,7 +14,7 @@ applies:
     no unsent bytes, and the server sleeps before it answers             peer (it has read everything, and possibly not yet ACKed it)
     nothing in flight, and the client sleeps                             application
 
-(*) The congestion window counts as slow start until a loss first reduces it. After this, it counts as loss.
+(*) The congestion window counts as slow start until a loss first reduces it. After this reduction, the congestion window counts as loss.
 If no row applies, bytes are in transit. While the bottleneck is busy, four states count as network: bytes in transit, slow start, loss and
 send buffer. This module needs Linux with reno or cubic, because TCP_INFO does not show what limits a paced sender.
 """

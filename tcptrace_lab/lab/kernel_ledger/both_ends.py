@@ -237,7 +237,7 @@ class Sides:
 
     def _state_there(self, moment_ns: int) -> Event | None:
         at = bisect_right(self._there_times, moment_ns) - 1
-        # RECEIVED and WRITE are recorded before the state changes. So the next such event has the state of this moment.
+        # RECEIVED and WRITE are recorded before the state changes. So if the next event is one of these, it has the state at `moment_ns`.
         if at + 1 < len(self._there) and self._there[at + 1].kind in {RECEIVED, WRITE}:
             at += 1
         return self._there[at] if at >= 0 else None

@@ -62,7 +62,8 @@ accepted.
 _BEHIND_A_QUEUE = frozenset(
     {gates.NAGLE, gates.RECEIVER_WINDOW, gates.DEFERRED_BY_WINDOW, gates.DEFERRED_BY_CONGESTION_WINDOW, gates.SEND_BUFFER, gates.OWN_BOUND}
 )
-"""Gates whose delay does not matter while the path has a queue, because an earlier packet would only wait there.
+"""Gates whose delay does not matter while the path has a queue, because a packet that leaves the sender earlier only waits longer in the
+queue.
 
 The cause `network` is then also accepted.
 """

@@ -99,7 +99,8 @@ def _confused(ns: int, wrong_ns: int) -> str:
 def _disagreements(every: Sequence[Piece], largest: int) -> Iterator[str]:
     """Yield the largest confusions, with their longest waits.
 
-    A confusion consists of a transfer, the kernel's gates, and a wrong cause in the ledger. Its size is the total time of these waits.
+    A confusion consists of a transfer, the kernel's gates, and a wrong cause in the ledger. The size of a confusion is the total time of
+    the waits with the wrong cause.
     """
     wrong: dict[tuple[Path, str, str, str], list[Piece]] = defaultdict(list)
     for piece in every:

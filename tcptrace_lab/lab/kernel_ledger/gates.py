@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 HANDSHAKE, CLOSING = "handshake", "closing"
 TIMEOUT = "timeout"
-"""The sender waits until its retransmission timer expires, which happens later."""
+"""The sender waits for its retransmission timer, and no ACK stops the timer before it expires."""
 TAIL_PROBE = "tail-probe"
-"""The sender waits until the timer of a tail loss probe expires, which happens later."""
+"""The sender waits for the timer of a tail loss probe, and no ACK stops the timer before it expires."""
 TIMERS = frozenset({TIMEOUT, TAIL_PROBE})
 RECOVERY = "loss-recovery"
 PACING, CONGESTION_WINDOW, ZERO_WINDOW, RECEIVER_WINDOW = "pacing", "congestion-window", "zero-window", "receiver-window"

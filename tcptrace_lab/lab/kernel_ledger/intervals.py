@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tcptrace_lab.lab.kernel_ledger.sockets import Event
 
 MAX_SEGMENTS = 64
-"""Number of records before the report of a retransmission in which its segments are searched (a choice)."""
+"""The segments of a retransmission are searched in this many records before the tracer's report of the retransmission (a choice)."""
 AT_ONCE_NS = NS_PER_MS
-"""Maximum time from a retransmission to the tracer's report. It takes microseconds, and longer on a busy machine."""
+"""Maximum time from a retransmission to the tracer's report. The report takes microseconds; on a busy machine, it takes longer."""
 
 _BEFORE_CHANGE = frozenset({RECEIVED, WRITE, ASKED_QUEUE})
 _AFTER_CHANGE = frozenset({SETTLED, WRITTEN, READ, STATE})
@@ -80,8 +80,7 @@ def _timers(events: Sequence[Event]) -> list[str | None]:
     """Return the running timer after each event if this timer later sent a retransmission; otherwise None.
 
     If the count of timeouts has increased, the retransmission timer sent the segment. Otherwise, the timer of a tail loss probe sent it,
-    except during recovery. Both timers start when the last segment is received or sent. The kernel reports a retransmission after sending
-    it.
+    except during recovery. Each received or sent segment starts both timers again. The kernel reports a retransmission after sending it.
     """
     timers: list[str | None] = [None] * len(events)
     for index, event in enumerate(events):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 KNOWN_SHARE, OTHER_SHARE, UNKNOWN_SHARE = 0.90, 0.03, 0.05
 """Criteria for the ledger.
 
-`KNOWN_SHARE`: the ledger must assign at least this share of a known cause's time to this cause. `OTHER_SHARE`: the ledger can assign more
-than the true time to a cause; this excess is at most this share of all time. `UNKNOWN_SHARE`: the cause of at most this share of all time
-is unknown.
+`KNOWN_SHARE`: the ledger must assign at least this share of a known cause's time to this cause. `OTHER_SHARE`: if the ledger assigns more
+than the true time to a cause, the excess must be at most this share of all time. `UNKNOWN_SHARE`: the ledger must leave at most this share
+of all time without a cause.
 """
 
 WHOSE: Mapping[str, str] = {
@@ -140,7 +140,7 @@ def late_ns(known: Known, outcome: Outcome) -> int | None:
     """Return the largest difference between the path delays of two packets of one direction.
 
     If a path only delays packets, all packets have equal delays. A difference then comes from a busy machine. The server's ledger correctly
-    assigns it to the network. Return None if the path has a rate limit, or if packets were lost.
+    assigns this difference to the network. Return None if the path has a rate limit, or if packets were lost.
     """
     if known.experiment.medium.forward.rate_bps is not None:
         return None

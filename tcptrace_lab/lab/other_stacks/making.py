@@ -46,7 +46,7 @@ TUN = "stack"
 ROUTER_IPV4 = "192.0.2.3"
 """Address of the client's host, which is the router between the stack and the relay."""
 LONGEST_S, PATIENCE_S = 4.0, 5.0
-"""The time after which the stack's program begins no step, and a reserve that timeouts add to it."""
+"""After `LONGEST_S`, the stack's program begins no further step. `PATIENCE_S` is a reserve in timeouts."""
 RECORDS, PEER_CHUNK = "stack-records.jsonl", 65_536
 NO_CONTROL, PEERS_CONTROL = "none", "cubic"
 """A stack without congestion control, and the congestion control of its Linux peer."""

@@ -9,8 +9,8 @@ The program reports the sender's state after it has done all that was due. smolt
   MSS.
 - Nagle's algorithm delays a partial segment while *any* data is in flight, as RFC 896 says: `snd_sml` is the end of all sent data. After
   the application has closed, no segment waits for Nagle's algorithm.
-- After a timeout, smoltcp sends everything again from SND.UNA. `flight_end` is the position that it has reached. `snd_nxt` stays the end of
-  all sent data.
+- After a timeout, smoltcp sends everything again from SND.UNA. `flight_end` is the end of the data that has been sent again. `snd_nxt`
+  stays the end of all sent data.
 - SACK blocks of the receiver are not read. The third duplicate ACK sends one segment again, and the next ACK of new data ends the recovery.
   As in Linux without SACK, duplicate ACKs count as SACKed segments.
 

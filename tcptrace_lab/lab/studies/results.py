@@ -117,7 +117,7 @@ def _figure(figure: Any) -> dict[str, Any]:  # noqa: ANN401  (document.Figure, w
 def _point(point: Point, rows: pl.DataFrame) -> dict[str, Any]:
     """Return the results of one point: means over its transfers, each with half the width of its confidence interval.
 
-    This half is null if there are fewer than three transfers.
+    The half width is null if there are fewer than three transfers.
     """
     good = rows.filter(pl.col("failure").is_null())
     measures = {name: found for name, (values, _, _) in MEASURES.items() if (found := _measure(good[values]))}

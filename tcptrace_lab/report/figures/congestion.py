@@ -43,7 +43,8 @@ class Estimate(NamedTuple):
 def estimate(direction: Direction) -> Estimate:
     """Return the estimates for one direction, from its lines and marks.
 
-    If the points of the series were reduced, the times at which round trips end are approximate. The largest flight is still exact.
+    If the series has too many points, some were left out, and the times at which round trips end are approximate. The largest flight is
+    still exact.
     """
     steps = direction.lines["flight"].join(direction.lines["acked"].select("frame", acked="y"), on="frame", how="left", coalesce=True)
     steps = steps.with_columns(pl.col("acked").forward_fill()).drop_nulls()

@@ -32,7 +32,7 @@ MIN_AROUND = 20
 
 MIN_MARGIN, MAX_MARGIN = 2.0, 6.0
 """Minimum and maximum margin on both sides of a wait, as multiples of its duration (heuristics). The wait then takes a thirteenth to a
-fifth of the figure's width. The margin exceeds the minimum only as far as `MIN_AROUND` segments need."""
+fifth of the figure's width. The margin is larger than the minimum only if fewer than `MIN_AROUND` segments are within the minimum."""
 
 FRAMES_MARGIN = 0.25
 """Margin on both sides of a place without a wait, as a multiple of the time between its frames."""

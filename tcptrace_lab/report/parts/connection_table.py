@@ -90,7 +90,8 @@ def columns() -> list[Column]:
 def row(connection: dict[str, Any], origin_ns: int | None, findings: Sequence[str] = ()) -> dict[str, Any]:
     """Convert a row of `schema.CONNECTIONS` to a row of this table.
 
-    The result has the keys of the columns. It also has `client_guessed`: why this host is assumed to be the client if no SYN was captured.
+    The result has the keys of the columns. It also has `client_guessed`, the reason for a guess which host is the client; empty if it is
+    not a guess.
 
     Args:
         connection: the row, with at least the columns of `ASKED`.

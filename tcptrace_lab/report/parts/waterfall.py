@@ -1,4 +1,4 @@
-"""Places connections on one time axis. The colour is that of the cause that took the most active time in the larger direction."""
+"""Places connections on one time axis. A connection's colour stands for its main cause in the direction with more data."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20
 
 CAPTURE_DIGITS = 20
-"""Hex digits of a capture's name: 80 bits. With a million captures, two share a name with a probability of 4e-13."""
+"""Hex digits of a capture's name: 80 bits. Among a million captures, the probability that any two have the same name is 4e-13."""
 
 SETTINGS_DIGITS = 12
 

@@ -33,7 +33,7 @@ class Known:
 
     Attributes:
         files: SHA-256 and size in bytes of each file.
-        places: the paths of the files, or their pseudonyms. Each place with these contents has one list.
+        places: the paths of the files, or their pseudonyms. If the same files exist in several places, each place has one list of paths.
         made_by: settings (`fingerprint.settings`) of the capture's last part; empty if it has no part.
     """
 
@@ -203,7 +203,8 @@ def check(place: Place, *, must_exist: bool = False) -> None:
     """Check that a folder or URL is an archive of this format version, or can become one.
 
     Raises:
-        UsageError: the place has other contents, or is an archive of another version. With `must_exist`, also if it is no archive yet.
+        UsageError: the place has other contents, or is an archive of another version. With `must_exist`, the error is also raised if the
+            place is not yet an archive.
     """
     mark = place.read(MARK)
     if mark is None:

@@ -101,7 +101,10 @@ class Batch:
 
     @property
     def worst(self) -> Severity | None:
-        """The worst severity of the changes since the baseline. Without a baseline, it is that of the findings in this run's captures."""
+        """The worst severity of the changes since the baseline.
+
+        Without a baseline, the worst severity of the findings in this run's captures.
+        """
         from tcptrace_lab.findings.finding import Severity  # noqa: PLC0415  (Polars)
 
         if self.comparison is not None:
@@ -158,7 +161,7 @@ def batch(
         means: where tasks execute; by default one process per processor.
         reports: whether to write a report for each capture.
         apart: treat each file of a rotated set as a separate capture.
-        baseline: another archive. `Batch.comparison` and the index list what is slower than there.
+        baseline: another archive. `Batch.comparison` and the index list what is slower than in the baseline.
         anonymizer: replaces addresses and the names of files in all output. Later runs on the archive need the same key.
         watcher: receives progress.
 

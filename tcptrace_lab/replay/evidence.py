@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_SEGMENTS = 2_000_000
 """Maximum number of segments of the connection.
 
-Segments and messages of such a connection take about 1 GB of memory, and a longer replay would take hours.
+The data of a connection with so many segments takes about 1 GB of memory. A replay of more segments would take hours.
 """
 
 WINDOW_CAUSES = ("receiver-window", "zero-window")

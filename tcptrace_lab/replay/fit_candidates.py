@@ -59,7 +59,10 @@ def odd(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
 
 
 def _calls(end: End) -> list[int]:
-    """Return the sizes of write calls to try: the send buffer limit, or a smaller amount that was sent together, divided by 1 to 16."""
+    """Return the sizes of write calls to try.
+
+    A size is the send buffer limit, or the size of a smaller write call in the schedule, divided by 1 to 16.
+    """
     if not end.max_unacked_bytes:
         return []
     together = {step.call_bytes for task in end.tasks for step in task if isinstance(step, Write)} & set(range(end.max_unacked_bytes))
@@ -75,11 +78,11 @@ def _calls(end: End) -> list[int]:
 
 
 MAX_CALLS, MIN_CALL_BYTES = 16, 128
-"""Largest number of calls that fill the send buffer limit, and smallest call to try. Smaller calls take long to simulate."""
+"""Maximum number of calls into which a write is divided, and minimum size of a call. Smaller calls take long to simulate."""
 
 
 def other_stacks(evidence: Evidence, schedule: Schedule) -> Iterator[Fit]:
-    """Yield the fits of the third stage: those of the first stage for stacks other than Linux, with one timer phase."""
+    """Yield the fits of the third stage: for each stack other than Linux, the fits of the first stage, with one timer phase."""
     for stack in STACKS_TRIED[1:]:
         yield from usual(evidence, schedule, stack=stack, phases=PHASES_NS[:1])
 

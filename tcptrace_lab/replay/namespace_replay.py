@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tcptrace_lab.replay.schedule import Between, PathDirection, Schedule
 
 NEAR_NS: Final = 1_000_000
-"""A path with a shorter RTT is a veth pair without the relay, because the relay alone adds a tenth of this time."""
+"""If the RTT of the path is shorter, a veth pair replaces the relay, because the relay adds about 0.1 ms of its own."""
 
 PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
@@ -89,7 +89,7 @@ def expected_s(schedule: Schedule) -> float:
 
 
 def patience_s(schedule: Schedule) -> float:
-    """Return the time limit of a replay. The limit allows for a path with a longer delay and a lower rate than the original's."""
+    """Return the time limit of a replay. The limit allows for a path with a longer delay and a lower rate than the path of the original."""
     path, ends = schedule.path, schedule.ends()
     rounds = MAX_ROUNDS + sum(len(task) for end in ends for task in end.tasks)
     waiting_s = rounds * sum(link.delay_ns for link in path.directions) / NS_PER_S

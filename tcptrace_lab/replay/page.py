@@ -20,8 +20,8 @@ def write_page(compared: Replayed, evidence: Evidence | None, verdict: Sequence[
 
     Args:
         compared: the original and its replays.
-        evidence: data of the original from its capture. If the schedule came from a file, this is None, and the unchanged replay serves as
-            the original.
+        evidence: data of the original from its capture; None if the schedule came from a file. The unchanged replay then serves as the
+            original.
         verdict: sentences for the top of the page.
         path: file to write.
     """

@@ -2,8 +2,8 @@
 
 The right edge of the window is the ACK number plus the window. The edge equals the number of bytes that the application has read, plus the
 capacity of the receive buffer. The edge does not move while the application does not read. When the application reads again, its host sends
-a window update, which acknowledges no new data. The number of bytes read before this
-update is the old edge minus the capacity. The pause began when the next unread byte had arrived.
+a window update, which acknowledges no new data. The right edge before this update, minus the capacity, is the number of bytes that the
+application had read. The pause began when the first byte after these bytes had arrived.
 """
 
 from __future__ import annotations

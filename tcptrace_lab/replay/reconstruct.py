@@ -1,10 +1,10 @@
 """Reconstructs from a captured connection what its applications did.
 
 The messages of the connection (`messages`) show what an application wrote and when. Some messages also show the write calls. If the ends
-take turns, each end reads the peer's message, pauses, and writes. The RTT explains part of the time between the two messages. The rest is
-the pause. If an end writes two messages in a row, the pause starts with the first write if that call returned at once. If TCP needed longer
-to send the first message, the pause starts when its last byte was sent. If both ends send at the same time, each end has one task that
-writes and one that reads.
+take turns, each end reads the peer's message, pauses, and writes its own message. The RTT explains part of the time between these two
+messages. The rest is the pause. An end can also write two messages in a row. The pause between them starts with the first write, because a
+small write returns at once. For a large first message, the pause starts when TCP has sent its last byte. If both ends send at the same
+time, each end has one task that writes and one that reads.
 
 The schedule's `unknowns` list what the capture does not show, for example whether TCP_NODELAY was set.
 """
@@ -81,10 +81,10 @@ An RTT of 20 µs is usual, and 200 µs on a busy machine (measured). A longer RT
 """
 
 IP_TCP_BYTES: Final = {False: 40, True: 60}
-"""True for IPv6 → bytes of the IP and TCP headers without options."""
+"""Bytes of the IP and TCP headers without options. The key is True for IPv6, and False for IPv4."""
 
 USUAL_CALLS: Final = 2
-"""A message of more writes is replayed in calls of one size if more than half of its writes have this size."""
+"""A message of more than two writes is replayed in calls of one size if more than half of its writes have this size."""
 
 
 @dataclass(frozen=True, slots=True)

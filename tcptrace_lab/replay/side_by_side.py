@@ -1,6 +1,7 @@
 """Compares an original transfer with its replays: durations, causes and findings. The comparison also answers two questions.
 
-- Is the stall reproduced? Yes, if the stall lasts as long in the unchanged replay as in the original. `REPRODUCED_WITHIN` is accepted.
+- Is the stall reproduced? Yes, if the stall lasts as long in the unchanged replay as in the original. The durations can differ by the share
+  `REPRODUCED_WITHIN`.
 - Do the changes fix the stall? Yes, if at most the share `FIXED_LEFT` of the stall's time remains.
 """
 
@@ -70,10 +71,10 @@ class Figures:
 
 
 def figures(name: str, paths: Sequence[str], connection: int | None = None) -> Figures:
-    """Analyze a capture, and return the key figures of one connection. If `connection` is None, this is the first connection.
+    """Analyze a capture, and return the key figures of one connection. `connection` is its number; None: the first connection.
 
     Raises:
-        CaptureInsufficient: the capture has no connection, or `analyze` raises it.
+        CaptureInsufficient: the capture has no connection, or `analyze` raises this error.
     """
     return of_document(name, ", ".join(paths), analyze(list(paths), connection=connection).to_dict())
 

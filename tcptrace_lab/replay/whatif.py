@@ -2,8 +2,8 @@
 
 Models of both stacks simulate the schedule. First the models must reproduce the original. A capture does not show everything that the
 models need (`model.Fit`), so several values are tried, and the best fit is kept. If the best fit differs too much from the capture in
-duration or in causes, there is no prediction. A second fit can be nearly as good as the best one. Each change is simulated with all such
-fits, which gives the prediction a range.
+duration or in causes, there is no prediction. Several fits can be nearly as good as the best one. Each change is simulated with all of
+these fits, and the results give the range of the prediction.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Other yielded values are nanoseconds of processor time.
 """
 
 IDLE_BEFORE = 1 << 60
-"""Offset that marks a time. A step yields a time plus this offset in order to sleep until this time, without using the processor."""
+"""Offset that marks a time. In order to sleep until time t without using the processor, a step yields t plus this offset."""
 
 
 class Process:

@@ -21,7 +21,8 @@ class Congestion:
     Attributes:
         window: cwnd, in bytes.
         threshold: ssthresh, in bytes.
-        recovering_until: fast recovery ends when this sequence number is acknowledged, or earlier; None outside fast recovery.
+        recovering_until: NewReno ends fast recovery when this sequence number is acknowledged, and Reno at the first ACK of new data; None
+            outside fast recovery.
         resent: a fast retransmit of Tahoe is not yet acknowledged.
         timeout: the retransmission timer has expired, and no new data has been acknowledged since.
         after_loss: a loss has reduced the window.

@@ -110,7 +110,7 @@ class Endpoint:
         return self.snd_max - self.snd_una
 
     def unacked_room(self) -> int:
-        """Return the free bytes of a send buffer. It stores data until the data is acknowledged.
+        """Return the free bytes of a send buffer that stores data until the data is acknowledged.
 
         The number is negative if the stack overfills the buffer.
         """

@@ -61,7 +61,7 @@ _PC_DRIVER_US = _PC_RECEIVE_KIB_US - _PC_RECEIVE_US - _PC_COPY_US - _PC_CHECKSUM
 PC_TASK_CHANGE_NS = 376_953
 """Processor time of a task change in MD-DOS/IP.
 
-This is the only fitted parameter. It follows from the 345.452 ms for 40 KB (Abrams & Chen).
+This is the only fitted parameter. It is fitted so that the transfer of 40 KB takes 345.452 ms, as Abrams and Chen measured.
 """
 
 
@@ -71,8 +71,8 @@ def pc(task_change_ns: int) -> Costs:
     TCP and IP processing of a segment is from table 6. Section 3.5 gives 3.469 ms for receiving a segment of 1 KB, and 0.477 ms for sending
     an ACK. In figure 6, 36 % of 1.13 ms for 1,460 bytes are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the
     driver's time. Sending is assumed to take as much driver time. The processor also switches between the tasks of section 3.1. A write
-    switches from program to TCP, and a read to TCP and back. Further switches lead to a program that wakes up, and from interrupt to IP and
-    to TCP when a segment arrives.
+    takes one switch, from the program to TCP. A read takes two switches, to TCP and back. An arriving segment takes two switches, from the
+    interrupt to IP and from IP to TCP. One more switch wakes a program.
     """
     return Costs(
         write_call_ns=task_change_ns,
@@ -94,7 +94,7 @@ D310_RECEIVING = Costs(
     data_in_ns_per_kib=(_PC_RECEIVE_KIB_US - _PC_RECEIVE_US) * US,
     ack_out_ns=_PC_SEND_ACK_US * US,
 )
-"""Costs of the D310 that figure 8 assumes: 3.469 ms per KB, 0.477 ms per ACK, and no time of the program.
+"""Costs of the receiving host D310, as figure 8 assumes them: 3.469 ms per KB, 0.477 ms per ACK, and no time of the program.
 
 With these costs, the model reaches the 2.209 Mb/s of figure 8.
 """

@@ -104,7 +104,8 @@ class _Watch:
 
     Attributes:
         notes: why the next byte was not sent, by time.
-        missing: SND.UNA → time of the first third duplicate ACK for it. This ACK signals that the segment at SND.UNA is lost.
+        missing: SND.UNA → time at which a third duplicate ACK with this number arrived first. This ACK signals that the segment at SND.UNA
+            is lost.
     """
 
     __slots__ = ("_program", "_tcp", "missing", "notes")
@@ -176,9 +177,8 @@ class Ledger:
 def _named(spans: list[tuple[int, int, str, bool]]) -> list[tuple[int, int, str]]:
     """Return the final causes of the consecutive waits between two sent segments.
 
-    Only the last ACK before a transmission released data. So the last wait in a series of waits with one cause shows whether that ACK was
-    delayed. This holds for the whole series. Nagle's algorithm waits for the ACK of all data, so for `nagle` the last of all its waits
-    decides.
+    Only the last ACK before a transmission released data. So in a series of waits with one cause, the last wait shows whether a delayed ACK
+    ended the whole series. Nagle's algorithm waits for the ACK of all data, so for `nagle` the last of all its waits decides.
 
     Args:
         spans: start (ns), end (ns) and cause of each wait, and whether a delayed ACK ended it.

@@ -35,7 +35,7 @@ BSD44_MBUF_BYTES, BSD44_MIN_CLUSTER_BYTES = 100, 208
 """MHLEN and MINCLSIZE of 4.4BSD (sys/mbuf.h). `sosend` passes one cluster at a time to TCP, or mbufs for less than MINCLSIZE bytes."""
 
 STREAM_BUFFERS = 4
-"""A stream is evaluated until it has filled both buffers this many times. A deadlock appears at the second time at the latest."""
+"""A stream is evaluated until it has filled both buffers this many times. Two times are enough to show a deadlock."""
 
 MAX_PIECES = 1024
 """Maximum number of pieces of the largest message.

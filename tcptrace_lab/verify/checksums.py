@@ -1,8 +1,8 @@
 """Decides what a wrong TCP checksum in tshark's output means: a damaged segment, or only a wrong checksum in the capture.
 
 With checksum offload, the network card computes checksums after the capture point. Then nearly all captured segments of the sender have
-wrong checksums, but they arrive. A receiver discards a segment that the path damaged (RFC 9293, 3.1), and the sender retransmits its bytes.
-So retransmits decide between offload and corruption, for each direction.
+wrong checksums, but the receiver accepts the segments. A receiver discards a segment that the path damaged (RFC 9293, 3.1), and the sender
+retransmits its bytes. So retransmits decide between offload and corruption, for each direction.
 
 The engine does not verify checksums. It would have to read all captured bytes, and would learn nothing from captures with offload or a
 short snaplen. Wireshark also verifies checksums only on request.
@@ -41,7 +41,7 @@ If the path damages segments, nearly all of them are retransmitted. With offload
 """
 
 NEARLY_ALL = 0.9
-"""Minimum share of segments with wrong checksums for the verdict `offload`, if no wrong segment has data (a heuristic)."""
+"""Minimum share of segments with wrong checksums for the verdict `offload`, if none of them has data (a heuristic)."""
 
 
 @dataclass(slots=True)
@@ -51,8 +51,8 @@ class Direction:
     Attributes:
         checked: number of segments with a verified checksum.
         bad: number of verified segments with a wrong checksum.
-        bad_with_data: number of wrong segments with data.
-        retransmitted: number of wrong data segments that were retransmitted.
+        bad_with_data: number of data segments with a wrong checksum.
+        retransmitted: number of data segments with a wrong checksum that were retransmitted.
         frames: frames of the first retransmits.
     """
 

@@ -185,7 +185,7 @@ class FigureComparison:
         return max_segments
 
     def _read_otherwise(self, pairs: int, odd: Sequence[_Pair], models: Mapping[int, TcptraceModel]) -> set[int]:
-        """Return the connections whose segments tcptrace counts in another way than we do, whether duplicates count or not.
+        """Return the connections for which tcptrace's counts equal our counts neither with duplicates nor without them.
 
         The figures of these connections cannot be compared.
         """

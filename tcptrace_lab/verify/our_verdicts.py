@@ -110,15 +110,15 @@ class OurVerdict:
         end: end offset of the segment, with SYN and FIN.
         syns: number of hosts whose SYN was captured so far.
         una: highest offset of the sender's data that is ACKed; None before the first ACK.
-        rto_ns: for a retransmit by timeout, time since the first byte of the segment was sent before.
-        rto_frame: frame of that earlier transmission.
+        rto_ns: for a retransmit by timeout, time since the previous transmission of the segment's first byte.
+        rto_frame: frame of that previous transmission.
         complete: parts of the connection that were captured before the segment.
         other_irregular: (frame, start, end, kind) of the peer's repeated or late segments so far.
         last_ack: ACK number of the sender's previous segment, including RSTs.
         newest_ack: highest ACK number of the sender before the segment, without RSTs.
         other_last_ack: ACK number of the peer's last segment.
         other_newest_ack: highest ACK number of the peer.
-        other_latest: (frame, time) of a transmission that this segment newly ACKs: the one with the latest timestamp.
+        other_latest: (frame, time) of the transmission with the latest timestamp, among those that this segment newly ACKs.
     """
 
     verdicts: set[str]

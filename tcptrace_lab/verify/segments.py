@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 TOOL = "tshark"
 
 ONLY = {"frame_only_ours": "ours", "frame_only_theirs": "theirs"}
-"""Item for frames that only one tool considers segments → `ours` or `theirs`, for the tool that does."""
+"""Item for frames that only one tool considers segments → `ours` if this tool is tcptrace-lab, `theirs` if it is tshark."""
 
 MAX_FOREIGN, MAX_FOREIGN_FRAMES = 1_000, 64
-"""Limits for such frames: number of streams for which they are stored, and number of frames per stream."""
+"""Maximum number of streams for which frames of `ONLY` are stored, and maximum number of these frames per stream."""
 
 ANNOUNCING = frozenset({"ftp", "sip", "rtsp"})
 """Protocols by which hosts announce the ports of later connections, as names of tshark's layers."""
@@ -50,7 +50,7 @@ class SegmentCase:
         earlier: our row of the previous connection on these ports; empty if there is none.
         foreign: the stream's last frames that tshark considers segments and we do not.
         excess_duplicates: duplicate ACKs that only we count, minus those that only tshark counts, since the ACK number changed.
-        other_excess_duplicates: this difference for the peer's ACKs.
+        other_excess_duplicates: as `excess_duplicates`, for the peer's ACKs.
         own: the connection's last frames that we consider segments and tshark does not.
         problems: messages of problems that the engine found while it read the capture.
         announced: True if the hosts announced connections by a protocol in `ANNOUNCING`.

@@ -67,7 +67,7 @@ ONE_BYTE_SIZE = 1 << 32
 """Size that tcptrace uses for a segment with a single sequence number."""
 
 TRIPLE = 3
-"""Number of consecutive repetitions of an ACK that tcptrace counts as one event. No data and no window change is between them."""
+"""Number of consecutive repetitions of an ACK that tcptrace counts as one event, if neither data nor a window change comes between them."""
 
 
 @dataclass(slots=True)
@@ -274,7 +274,7 @@ class TcptraceModel:
 
     @property
     def duration_us(self) -> int:
-        """Time from the first packet to the last in µs. It is negative if timestamps run backwards by more than the duration."""
+        """Time from the first packet to the last in µs. It is negative if the last packet has an earlier timestamp than the first."""
         return 0 if self.first_us is None else self.last_us - self.first_us
 
     def take(self, row: Mapping[str, Any]) -> None:

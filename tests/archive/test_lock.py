@@ -157,7 +157,7 @@ def test_what_holds_the_lock_renews_it(root: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_holder_of_a_folder_is_named_also_when_it_says_so_a_moment_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has locked a folder, but its lock file is still empty. It writes the file while a second run checks for locks."""
+    """A run has locked a folder, but its lock file is still empty. The run writes this file while a second run checks for locks."""
     place = Folder(str(tmp_path))
     with lock.hold_lock(place):
         file = tmp_path / lock.LOCK

@@ -1,4 +1,4 @@
-"""Ranks and medians show the regressions and outliers of an archive. They are reported with the numbers behind them."""
+"""Ranks and medians show the regressions and outliers of an archive. Each of them is reported with the numbers from which it follows."""
 
 from __future__ import annotations
 

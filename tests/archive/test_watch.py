@@ -54,7 +54,7 @@ def test_where_nothing_reports_it_a_file_is_closed_when_it_stays_as_it_is(tmp_pa
 def never_ended() -> Closed:
     """Return a rule that never considers the ring buffer ended.
 
-    On a slow machine, the default rule would consider it ended too early.
+    On a slow machine, the default rule would consider the ring buffer ended too early.
     """
     return Closed(now=lambda: 0.0)
 

@@ -1,6 +1,6 @@
 """The benchmark measures whole processes and compares the measurements with their limits.
 
-It checks that each process reads every packet.
+The benchmark also checks that each process reads every packet.
 """
 
 from __future__ import annotations

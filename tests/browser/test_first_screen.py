@@ -153,7 +153,7 @@ def test_the_pixels_of_the_strip_are_the_shares_of_the_bar(visit: Open, name: st
 def test_all_figures_have_the_ledger_along_their_foot_and_one_time_axis(visit: Open) -> None:
     """The capture has eleven waits for delayed ACKs.
 
-    All figures show these waits at equal times, whether they show one direction or both.
+    These waits have equal times in all figures: in figures of one direction, and in figures of both directions.
     """
     opened = visit(report.render(report.data(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))))
     opened.draw_all()

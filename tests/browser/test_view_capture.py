@@ -60,7 +60,7 @@ DRAWN = "document.querySelector('#figures').ariaBusy === 'false' && document.que
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A capture in which a fast connection starts every millisecond.
 
-    The connection in the middle is slow. It is that of `ethernet-nagle-on`, with eleven stalls of 44 ms.
+    The connection in the middle is slow. It comes from the capture `ethernet-nagle-on`, and has eleven stalls of 44 ms.
     """
     flags = np.array([crowds.SYN, crowds.SYN_ACK, crowds.ACK, crowds.FIN_ACK, crowds.FIN_ACK, crowds.ACK])
     mine = np.array([True, False, True, True, False, True])
@@ -196,7 +196,7 @@ BARS = """() => [...document.querySelectorAll('#list tbody tr[aria-rowindex]')].
 def test_bars_reach_from_the_first_segment_to_the_last_in_the_colour_of_the_cause(
     explore: Explore, tmp_path: Path, zoom_s: tuple[float, float] | None
 ) -> None:
-    """The expected times are tshark's.
+    """The expected times come from tshark.
 
     The expected cause takes the most time of the direction with more data, according to `analyze --json`.
     """

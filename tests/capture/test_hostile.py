@@ -220,7 +220,7 @@ def test_flipped_bytes_of_a_real_capture_never_crash(folder: Path, name: str, fl
 
 @functools.cache
 def undamaged(link: str) -> list[Frame]:
-    """Return the frames of `EXCHANGE`, without the extra headers that its braces ask for."""
+    """Return the frames of `EXCHANGE`, without the extra headers that the braces in its text stand for."""
     return frames("\n".join(line.split("{")[0] for line in EXCHANGE.splitlines()), link=link)
 
 
@@ -261,7 +261,7 @@ def test_random_bytes_behind_a_magic_number_never_crash(folder: Path, data: byte
 
 
 def test_connections_of_damaged_addresses_stay_apart(folder: Path) -> None:
-    """A packet with a flipped bit in its port opens another connection. It is not a damaged row of the first connection."""
+    """A packet with a flipped bit in its port opens another connection. This packet is not a damaged row of the first connection."""
     whole = frames("0 C > S P. 1:11 ack 1\n1 C > S P. 11:21 ack 1\n2 C > S P. 21:31 ack 1")
     port = 14 + 20
     damaged = bytearray(whole[1].data)

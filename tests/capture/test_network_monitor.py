@@ -1,7 +1,7 @@
 """Network Monitor captures with link types that pcapng lacks are read through tshark. They keep Wireshark's frame numbers.
 
 Wireshark converts a real capture to Network Monitor 2. The tests then give each record its own network type, as format 2.3 allows. Network
-Monitor does this when it captures on several adapters. The expected values are tshark's for the same file.
+Monitor does this when it captures on several adapters. The expected values are those that tshark shows for this file.
 """
 
 from __future__ import annotations

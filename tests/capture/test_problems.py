@@ -1,6 +1,6 @@
 """Each problem in a capture file is reported as a sentence.
 
-It says what is wrong, where it is (frame, byte), and how the program handled it.
+The sentence says what is wrong, where the problem is (frame, byte), and how the program handled it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_every_problem_of_a_malformed_capture_says_what_where_and_what_was_done(
 
 
 def test_the_byte_of_a_damaged_frame_is_where_its_bytes_begin(tmp_path: Path) -> None:
-    """Frame 2 begins after the file header (24 bytes), the first record (16 + 54) and its own record header (16)."""
+    """The bytes of frame 2 begin after the file header (24 bytes), the first record (16 + 54) and the header of the second record (16)."""
     text = "0 C > S S 0:0(0)\n1 C > S S 0:0(0) {iplen 19}\n2 C > S S 0:0(0) {iplen 18}"
     path = packets.capture(tmp_path / "x.pcap", text)
     (problem,) = engine.read(path).problems

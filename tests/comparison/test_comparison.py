@@ -192,7 +192,7 @@ def test_connections_stand_side_by_side_by_their_order_where_their_number_is_the
 
 
 def test_nagle_turned_off_is_reported_by_ledger_messages_and_findings() -> None:
-    """The application has one schedule in both captures: the first is made without TCP_NODELAY, the second with it.
+    """The application has one schedule in both captures. The first capture was made without TCP_NODELAY, and the second with this option.
 
     Without TCP_NODELAY, Nagle's algorithm delays eleven segments by 43 ms each (captures/README.md).
     """

@@ -80,7 +80,8 @@ def test_narrow_bands_side_by_side_are_found_with_three_messages_per_kilobyte() 
 def test_narrow_bands_are_found_where_a_tenth_of_their_messages_does_not_stall() -> None:
     """In a tenth of the messages, the delayed-ACK timer expires at once, so these messages do not stall.
 
-    A single band of four or five messages proves nothing. All bands together are a proof, because they have one share of stalls.
+    A single band of four or five messages proves nothing. All bands together are a proof, because the share of stalls is nearly equal in
+    all of them.
     """
     bands = [(5557 + 2920 * n, 7015 + 2920 * n) for n in range(8)]
     sizes = swept(330, 30 * K)
@@ -147,7 +148,8 @@ def test_a_threshold_above_which_all_stall_is_a_range_without_an_upper_end() -> 
 def test_a_range_up_to_the_largest_size_is_found_beside_others_though_one_of_its_first_messages_does_not_stall() -> None:
     """Some messages do not stall, because the delayed-ACK timer expires at once for them.
 
-    Stalls up to the largest size are possibly a trend. They count as a range because other ranges have both ends.
+    If stalls continue up to the largest size, they are possibly a trend. Here, they count as a range, because the other ranges have both
+    ends.
     """
     bands = [(4000, 8000), (12_000, 16_000), (20_000, 24_000), (28_000, 30_000)]
     sizes = np.arange(150, 30_000, 330)
@@ -178,8 +180,8 @@ def test_sizes_far_apart_do_not_show_where_a_range_begins() -> None:
 def test_three_normal_messages_of_twenty_may_stand_at_one_end_by_chance() -> None:
     """Only the three smallest messages do not stall.
 
-    In a group of twenty messages, three random ones are the three at one end in 2 of 1,140 cases. This is too often for a conclusion. In a
-    group of forty, it happens in 2 of 9,880 cases.
+    In a group of twenty messages, three random messages are the three smallest or the three largest in 2 of 1,140 cases. This is too often
+    for a conclusion. In a group of forty, this happens in only 2 of 9,880 cases.
     """
     few, more = np.arange(1000, 3000, 100), np.arange(1000, 5000, 100)
     assert reported(few, few > 1200) == ()

@@ -1,4 +1,4 @@
-"""`analyze --pair` needs at most the promised memory more than `analyze` on the same two captures.
+"""`analyze --pair` needs more memory than `analyze` on the same two captures, but at most by the promised amount.
 
 The test measures the memory with and without `--pair`. The difference must be less than the promised memory of a pair (`pair.packets`). A
 fixed limit would not do, because resident memory varies by some megabytes between runs. Both runs load the code of `--pair` and NumPy,

@@ -318,7 +318,7 @@ def test_clock_that_is_ahead_is_found_to_be(committed: tuple[Path, Path, dict[st
 
 @pytest.mark.parametrize("drift", [300e-6, -700e-6])
 def test_clock_that_drifts_is_found_to_drift(drift: float, tmp_path: Path) -> None:
-    """The test changes the timestamps in nanoseconds.
+    """The test makes the clock of the second capture drift by changing its timestamps.
 
     The path has almost no delay, so half a second is enough to show the drift.
     """

@@ -1,4 +1,4 @@
-"""The values in figures equal those of tshark. Where tshark has no value, the value equals the kernel's."""
+"""The values in figures equal those of tshark. If tshark has no value, the value equals that of the kernel."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_the_sequence_graph_has_the_data_acks_and_window_of_tshark(name: str) ->
 
 @pytest.mark.parametrize("name", ["ethernet-loss", "ethernet-bottleneck"])
 def test_round_trips_are_those_of_tshark(name: str) -> None:
-    """Every RTT sample of the figure is one of tshark's.
+    """Every RTT sample of the figure is also a sample of tshark.
 
     The figure lacks some samples of tshark, because Karn's rule excludes samples after a retransmit.
     """

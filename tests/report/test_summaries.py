@@ -139,8 +139,8 @@ MULTIQC_RULES = {
 }
 """The keys of MultiQC's custom content that we use (docs.seqera.io/multiqc/custom_content and .../development/plots).
 
-MultiQC rejects unknown keys. Only a nightly job runs MultiQC itself (`tests/outputs/multiqc_itself.py`), because it needs many packages and
-fixes the versions of others.
+MultiQC rejects unknown keys. Only a nightly job runs MultiQC itself (`tests/outputs/multiqc_itself.py`), because it needs many packages,
+some of them in fixed versions.
 """
 
 

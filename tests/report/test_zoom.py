@@ -73,7 +73,7 @@ def with_finding(exchange: Exchange, found: Finding, longest: pl.DataFrame) -> H
 
 
 def ping_pong(rounds: int, every_ms: float = 10) -> Exchange:
-    """Return an exchange in which the client sends `rounds` segments of 100 bytes. They are the odd frames.
+    """Return an exchange in which the client sends `rounds` segments of 100 bytes. These segments are the odd frames.
 
     The server acknowledges each segment after one millisecond. These ACKs are the even frames.
     """

@@ -200,7 +200,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     """Run a command.
 
-    It runs in bash if it needs a shell, and in this process if it does not.
+    A command that needs a shell runs in bash. All other commands run in this process.
     """
     if command.startswith("tcptrace-lab ") and not SHELL_SIGNS & set(command):
         return tcptrace_lab(*shlex.split(command)[1:], folder=folder)

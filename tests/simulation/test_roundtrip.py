@@ -18,7 +18,7 @@ from roundtrip.settings import drawn
 from roundtrip.sweeps import sweep
 
 SEEDS = range(1000, 1060)
-"""Random seeds of the test. The benchmark uses others."""
+"""Random seeds of the test. The benchmark uses other seeds."""
 
 MIN_RIGHT = 0.8
 """Minimum share of directions whose verdict is right.

@@ -140,7 +140,7 @@ def test_linux_holds_a_small_segment_only_behind_a_small_one() -> None:
 def test_linux_model_agrees_with_what_a_kernel_did_on_loopback(writes: int, stalls: bool) -> None:  # noqa: FBT001
     """In the measurement, the MSS was 988 bytes (docs/how-it-decides.md, 1.1).
 
-    A write of 100 bytes after one of 100 bytes waited 44 ms. After a write of 988 bytes, it did not wait.
+    A write of 100 bytes waited 44 ms if it followed a write of 100 bytes. It did not wait if it followed a write of 988 bytes.
     """
     asked = Settings(988, 64 * K, 64 * K, writes)
     assert {LINUX.stalled(asked, writes + 100, acks) for acks in Acks} == {stalls}
@@ -179,7 +179,7 @@ def streamed_s(stack: str, asked: Settings) -> float:
     ],
 )
 def test_a_buffer_that_suffices_locks_if_writes_leave_some_of_it_unused(stack: str, asked: Settings) -> None:
-    """The send buffer has the bytes that a deadlock rule asks for, but its free part is too small for the next write.
+    """The send buffer is as large as the rule against deadlocks demands, but its free part is too small for the next write.
 
     The model then reaches less than a twentieth of the line's rate.
     """

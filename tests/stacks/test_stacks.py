@@ -150,7 +150,7 @@ def test_the_ledger_blames_the_line_that_never_stands_idle() -> None:
 def test_the_ledger_blames_lost_packets() -> None:
     """Recovery lasts from a retransmission to its ACK.
 
-    This takes the RTT of 10 ms. It also takes the time in which the line sends the segments queued before the retransmission.
+    Its duration is the RTT of 10 ms, plus the time in which the line sends the segments that were queued before the retransmission.
     """
     link = Link(10_000_000, 5 * MS, lost=frozenset({20, 40, 60}))
     client = Host(STACKS["linux"], program=(Write(200_000, 8192),))
@@ -397,7 +397,7 @@ def test_4_2_bsd_advertises_less_than_a_quarter_of_its_buffer_as_zero_even_if_it
 def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: FBT001
     """TCP_CORK delays data for at most 200 ms (tcp(7)).
 
-    The kernel uses its timer for window probes, which is at least 200 ms (`tcp_probe0_base`).
+    The kernel uses the timer of its window probes for this. The timer takes at least 200 ms (`tcp_probe0_base`).
     """
     client = Host(STACKS["linux"], no_delay=no_delay, cork=True, program=(Write(100), Write(100), Think(1000 * MS)))
     run = simulate(Setting(client, Host(STACKS["linux"], program=(Read(),))))

@@ -191,7 +191,7 @@ def test_late_segment_and_resent_one(tmp_path: Path) -> None:
 def test_full_size_of_a_syn(tmp_path: Path) -> None:
     """The SYN counts as a segment of 2^32 bytes in tcptrace.
 
-    So no data segment counts as full-sized, and none gives an RTT sample of that kind.
+    So no data segment counts as full-sized, and none gives an RTT sample of full-sized segments.
     """
     found = reported(tmp_path, f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.045 S > C . ack 101 win 500", "tcptrace-full-size")
     assert found["RTT_full_sz_max", True][1] == "10.0"

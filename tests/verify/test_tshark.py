@@ -480,9 +480,9 @@ def test_a_duplicate_ack_one_below_the_highest_is_a_keepalive_to_tshark(tmp_path
 
 
 def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
-    """The bytes in a RST are a text about the reset, not data (RFC 9293, 3.10.7).
+    """The RST has 100 bytes of text about the reset, which are not data (RFC 9293, 3.10.7).
 
-    For tcptrace-lab, these 100 bytes are missing from the stream. So the data after the RST begin after a hole.
+    For tcptrace-lab, these bytes are missing from the stream, so the data after the RST begin after a hole.
     """
     text = f"{HANDSHAKE}\n0.020 C > S P. 1:101 ack 1\n0.021 C > S R. 101:201 ack 1\n0.022 C > S P. 201:301 ack 1"
     assert (

@@ -34,7 +34,7 @@ SLICE_BYTES = 32_000_000
 _CELL_BYTES = 8
 
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""Time of each ZIP member, which ZIP requires. It is constant, so that equal results give identical parts."""
+"""ZIP requires a time for each member. This time is constant, so that equal results give identical parts."""
 
 
 def slice_rows(table: Table) -> int:

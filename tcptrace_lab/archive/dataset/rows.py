@@ -85,7 +85,10 @@ def _totals(analysis: Analysis) -> Iterator[pl.DataFrame]:
 
 @cache
 def _of_account() -> list[pl.Expr]:
-    """Return the direction, the cause, and whether the cause is fixable, by the name of the column of `schema.ACCOUNTS`."""
+    """Return expressions for the direction, the cause, and whether the cause is fixable.
+
+    They compute these values from `account`, the name of a column of `schema.ACCOUNTS`.
+    """
     account = pl.col("account")
     return [
         account.str.starts_with("client_").alias("from_client"),

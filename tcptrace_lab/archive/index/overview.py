@@ -1,4 +1,6 @@
-"""Computes the contents of an archive's index from the archive's tables. The contents are a dictionary; tables in it are columns.
+"""Computes the contents of an archive's index from the archive's tables.
+
+The contents are a dictionary. Each table in it is a dictionary of columns.
 
 Nothing else determines the contents, so the index of an unchanged archive does not change.
 """

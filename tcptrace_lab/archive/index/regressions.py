@@ -1,4 +1,4 @@
-"""Finds regressions: transfers that became slower than those between the same two hosts in a baseline archive.
+"""Finds regressions: transfers that are slower than the transfers between the same two hosts in a baseline archive.
 
 For each pair of hosts, direction and metric, the Mann-Whitney test compares the old and the new values (normal approximation with ties).
 The reported ratio is the Hodges-Lehmann estimate: the median of all ratios of a new value to an old value. Some of many comparisons differ

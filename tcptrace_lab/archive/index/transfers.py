@@ -19,7 +19,7 @@ PAIR = ("client_addr", "server_addr", "server_port")
 """Columns that identify a host pair. Each connection has another client port, so this port is not included."""
 
 MIN_SEGMENTS = 10
-"""Minimum number of data segments for a rate. This heuristic is the initial window of RFC 6928."""
+"""Minimum number of data segments for a rate. The initial window of RFC 6928 has as many segments (a heuristic)."""
 
 BITS_PER_BYTE = 8
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 SETTLED_S = 10.0
 """A file, or a ring, that was not modified for this long is assumed to be closed (heuristic).
 
-For a file, this matters if the kernel cannot tell whether a process writes the file. A ring has ended if no process writes any of its files
-and none was modified for this long. Both are needed, because no file is open between the closing of one file and the opening of the next.
+For a file, this matters if the kernel cannot tell whether a process writes the file. A ring has ended if two conditions hold: no process
+writes any of its files, and no file was modified for this long. The second condition is needed, because no file is open between the closing
+of one file and the opening of the next.
 """
 
 

@@ -4,14 +4,14 @@ In a folder, the lock is `flock` on `state/lock`. The kernel releases this lock 
 killed. So the lock is never stale.
 
 Behind a URL, no atomic operation exists that all object stores offer. So a run writes its own lock object under `state/locks/`, and then
-lists the lock objects of other runs. Of two runs that start at once, at least one finds the lock object of the other. This requires a store
-with consistent listings, as S3 (since 2020), GCS and Azure have. If each run finds the other's object, both withdraw, and retry after a
-random delay.
+lists the lock objects of other runs. If two runs start at the same time, at least one of them finds the lock object of the other. This
+requires a store with consistent listings, as S3 (since 2020), GCS and Azure have. If each run finds the other run's lock object, both
+withdraw, and retry after a random delay.
 
 The run that holds the lock renews its object every `RENEW_S`. An object older than `STALE_S` belongs to a dead run, and is ignored. Clocks
-can differ by a minute. If the run was suspended for longer than `STALE_S`, two runs can write the archive at once. Both write the same
-bytes under the same names, so no result is lost. Only registry entries of deleted files can be lost. Plain HTTP cannot store an archive,
-because it is not writable.
+can differ by a minute. If the run was suspended for longer than `STALE_S`, two runs can write the archive at the same time. Both write the
+same bytes under the same names, so no result is lost. Only registry entries of deleted files can be lost. Plain HTTP cannot store an
+archive, because it is not writable.
 """
 
 from __future__ import annotations

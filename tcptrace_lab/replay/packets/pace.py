@@ -24,8 +24,8 @@ preemption, where a waking task waits for other kernel work.
 SPIN_SHARE: Final = 0.5
 """The busy-wait takes at most this share of the time to the next frame, so that other processes can run.
 
-Linux stops a real-time process for up to 50 ms if it uses 95 % or more of the processor (sched_rt_runtime_us, and the fair server that
-replaced it).
+Linux stops a real-time process for up to 50 ms if it uses 95 % or more of the processor (sched_rt_runtime_us; in newer kernels, a mechanism
+called the fair server).
 """
 
 BITS_PER_BYTE: Final = 8

@@ -34,7 +34,7 @@ MAX_OF_PACED: Final = 64
 """Maximum number of frames per system call in a timed replay. The kernel needs about 0.1 ms for 64 frames."""
 
 LEAD_NS: Final = 5_000_000
-"""Time between the start of a replay and its first frame. Without it, the first frame would be late."""
+"""Time between the start of a replay and its first frame. Without this time, the first frame would be late."""
 
 SEND_BUFFER_BYTES: Final = 4 << 20
 

@@ -1,8 +1,8 @@
 """`replay script`: makes a minimal reproducer of a connection's main stall.
 
-The main stall of the capture (`side_by_side.stall`) and its finding are selected first. Then the schedule is reconstructed, a model is
-fitted that reproduces it (`whatif.fit`), and the smallest schedule is found that still shows the stall (`shrink`). The output is a Python
-script (`python_script`) or a packetdrill script (`packetdrill`). `prove` runs the result over real sockets.
+The main stall of the capture (`side_by_side.stall`) and its finding are selected first. Then the schedule is reconstructed, and a model is
+fitted to the capture (`whatif.fit`). With this model, `shrink` finds the smallest schedule that still shows the stall. The output is a
+Python script (`python_script`) or a packetdrill script (`packetdrill`). `prove` runs the result over real sockets.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Finds the smallest schedule that still shows a stall, by delta debugging.
 
 The method is described in Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002. A part of the
-schedule is removed if the model shows the stall without it, too (`stall_oracle.Oracle`):
+schedule is removed if the model still shows the stall without this part (`stall_oracle.Oracle`). The steps are:
 
 1. Remove the end of the transfer.
 2. Replace the path by loopback.
 3. Remove smaller and smaller parts, down to single steps.
 4. Remove socket options, halve sizes and pauses, remove rates and losses of the path.
 
-Steps 3 and 4 are repeated until the schedule does not change. The result is minimal unless `MAX_RUNS` or the time limit ended the search
-early: if one more step or option is removed, or one step is halved, the schedule does not show the stall.
+Steps 3 and 4 are repeated until the schedule does not change. Then the result is minimal: without any one of its steps or options, or with
+any one step halved, the schedule does not show the stall. If `MAX_RUNS` or the time limit ends the search early, the result can be larger.
 """
 
 from __future__ import annotations
@@ -204,7 +204,10 @@ _DEFAULTS: Final = {
 }
 
 USUAL_CONGESTION: Final = "cubic"
-"""Default congestion control of Linux. An end with another one keeps it, because the model does not distinguish algorithms."""
+"""Default congestion control of Linux.
+
+An end with another algorithm keeps it, because the model does not distinguish algorithms.
+"""
 
 
 def _without_options(schedule: Schedule) -> Iterator[Schedule]:

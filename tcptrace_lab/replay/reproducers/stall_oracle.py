@@ -84,7 +84,8 @@ class Expected:
     Attributes:
         stalled_s: time that the sender waits because of the stall.
         with_s, without_s: duration of the connection at an RTT of `rtt_s`, with the stall and with the remedy.
-        with_rounds, without_rounds: how much each duration grows per second of additional RTT. This is the number of RTTs in it.
+        with_rounds, without_rounds: how much each duration grows per second of additional RTT. This equals the number of RTTs in the
+            duration.
     """
 
     stalled_s: float
@@ -149,7 +150,7 @@ class Oracle:
         plain = self._run(schedule, fit)
         if plain is None or self.stalled_ns(plain) < self.need_ns:
             return None
-        # How much of a changed receive buffer stays unused is unknown, so the sender is assumed to use all of it.
+        # It is unknown how much of a changed receive buffer stays unused, so the sender is assumed to use the whole buffer.
         fixed = self._run(self.remedy.applied(schedule), fit if self.remedy.receive_buffer_bytes is None else replace(fit, less_bytes=0))
         if fixed is None:
             return None

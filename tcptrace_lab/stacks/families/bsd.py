@@ -47,7 +47,7 @@ class SunOsSocket:
     def takes(self, space: int, remaining: int) -> tuple[int, int]:
         """Return up to a chunk, limited by free space and remaining bytes.
 
-        It fills clusters. The rest, which is less than a cluster, fills small mbufs.
+        These bytes fill clusters. The rest, which is less than a cluster, fills small mbufs.
         """
         taken = min(space, remaining, self._chunk_bytes)
         clusters, rest = divmod(taken, CLUSTER_BYTES)
@@ -58,7 +58,7 @@ class SunOsSocket:
 
 
 class Bsd42Socket(SunOsSocket):
-    """4.2BSD: if any byte is free, the whole write is buffered. It fills clusters only if a cluster is free (`sosend`)."""
+    """4.2BSD: if any byte is free, the whole write is buffered. The write fills clusters only if a cluster is free (`sosend`)."""
 
     __slots__ = ()
 

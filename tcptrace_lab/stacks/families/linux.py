@@ -36,7 +36,7 @@ SMALL_WINDOW_BYTES = 536
 """`TCP_MSS_DEFAULT`. Only a window larger than this limits segments to half of the window."""
 
 MIN_FULL_BYTES = 48
-"""Minimum size of a full segment: 68 bytes minus 20 bytes of TCP header."""
+"""Minimum size of a full segment: the smallest IPv4 MTU (68 bytes) minus a TCP header of 20 bytes (`tcp_bound_to_half_wnd`)."""
 
 FIRST_WINDOW_BYTES = 65_535
 """Upper bound of the advertised window before the window grows."""
@@ -162,7 +162,7 @@ class Receiver:
         self._quick = max(self._quick, min((tcp.advertised - tcp.rcv_nxt) // (2 * self._segment_bytes) or 2, MAX_QUICK_ACKS))
 
     def _delay(self, tcp: Endpoint) -> None:
-        """Delay the ACK by 40 to 200 ms (`tcp_send_delayed_ack`). The smoothed RTT limits the delay, if it is known and above 40 ms."""
+        """Delay the ACK by 40 to 200 ms (`tcp_send_delayed_ack`). If the smoothed RTT is known and above 40 ms, it limits the delay."""
         delay_ns = self._ato_ns
         if delay_ns > MIN_DELAY_NS:
             max_ns = MAX_DELAY_NS if self._interactive or self._pushed else MAX_DELAY_NS * 5 // 2

@@ -1,7 +1,7 @@
 """Rules of MD-DOS/IP, IBM's TCP for PC and PS/2, as far as published traces show them (Abrams & Chen 1991; Chen 1992).
 
-The traces do not show two values, which are assumed. The flush timer of segments is longer than the time between two writes. The other
-value is the delay of an ACK that waits for a second segment.
+The traces do not show two times, so these are assumed: first, the flush timer of segments, which is longer than the time between two
+writes; second, the delay of an ACK that waits for a second segment.
 """
 
 from __future__ import annotations

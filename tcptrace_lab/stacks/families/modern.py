@@ -70,7 +70,7 @@ class FreeBsdSender(BsdSender):
 
 
 class FreeBsdReceiver(BsdReceiver):
-    """Sends an ACK for the second segment, whatever its size, for a segment longer than the MSS, or after 40 ms."""
+    """Sends an ACK when a second segment of any size arrives, or when a segment is longer than the MSS, or after 40 ms."""
 
     __slots__ = ()
 

@@ -17,7 +17,7 @@ _SOURCE = "Wireshark's preference tcp.track_bytes_in_flight, the display filter 
 
 
 def _edges(case: SegmentCase) -> tuple[int, int, int] | None:
-    """Return how far tshark's range extends below ours and above ours, and how many bytes tshark subtracts for SACK blocks.
+    """Return how far tshark's range extends below our range and above it, and how many bytes tshark subtracts for SACK blocks.
 
     Return None if one of these numbers is unknown.
     """

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _REPORTED = frozenset({*ANALYSIS, "bytes_in_flight", "ack_rtt_ns", "rto_ns", "rto_frame"})
 
 _CARRIES_NS = frozenset({1 << 31, 1 << 32, (1 << 31) * 1_000, (1 << 32) * 1_000})
-"""Errors in ns that a tool makes if it omits a timestamp's fraction of 2^31 or more, or reads it as a signed number.
+"""Possible errors, in ns, of a tool's time if the fraction of a second in a timestamp is 2^31 or more.
 
-The fraction is in ns or µs.
+The tool omits the top bit of the fraction, or reads the fraction as a signed number. The fraction is in ns or µs.
 """
 
 _CARRIED = "carried into its seconds"

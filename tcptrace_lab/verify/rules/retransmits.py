@@ -141,7 +141,7 @@ def _fast_for_another_reason(case: SegmentCase) -> str | None:
 def _repeats_of_its_own(case: SegmentCase) -> str | None:
     """Tshark counts repeated ACKs that are no duplicate ACKs to us.
 
-    They are capture duplicates, or no data was in flight.
+    Either these ACKs are capture duplicates, or no data was in flight.
     """
     judged, row = case.judged, case.row
     if judged is None or not case.is_predicted or "fast_retransmission" not in case.theirs or row["kind"] not in RESENT:

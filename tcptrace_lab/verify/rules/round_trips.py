@@ -54,7 +54,7 @@ def _late(case: SegmentCase) -> str | None:
 
 
 def _hidden_by_reset(case: SegmentCase) -> str | None:
-    """A RST acknowledged these bytes earlier, and also bytes that were not captured.
+    """An earlier RST acknowledged the bytes that this segment acknowledges, and also bytes that were not captured.
 
     tshark uses the ACK of this RST. We do not, because the RST is possibly forged (RFC 5961).
     """

@@ -70,7 +70,7 @@ def _extension_as_ports(case: FigureCase) -> str | None:
 
 
 def _first_fragments(case: FigureCase) -> str | None:
-    """Tcptrace reads more packets than we do, but at most as many more as there are packets with missing fragments."""
+    """Tcptrace reads more packets than we do. The excess is at most the number of packets with missing fragments."""
     incomplete = case.survived(_INCOMPLETE)
     ours = case.readable if case.model is None else sum(tally.packets for tally in case.model.sides.values())
     listed = sum(int(figures["total_packets"]) for one in case.theirs_listed for figures in one.figures)
@@ -89,7 +89,7 @@ def strange(case: FigureCase) -> str | None:
 
 
 def _offloaded(case: FigureCase) -> str | None:
-    """With offload, the IP length can be 0. tcptrace rejects such a packet, because it is shorter than its header."""
+    """With offload, the IP length can be 0. tcptrace rejects such a packet, because 0 is less than the length of its header."""
     model = case.model
     if model is None:
         return None

@@ -119,8 +119,8 @@ def expected_segments(name: str, form: AtmForm, target: Path) -> pl.DataFrame:
     segments = source_read(name).segments.drop(LINK_COLUMNS).with_columns(captured_payload_bytes="payload_bytes")
     if not form.is_cells:
         return segments
-    # The number of a PDU's frame is the number of the frame with its last cell. The captures contain only IP packets, so frame n of the
-    # original becomes the n-th PDU.
+    # In a capture of cells, a segment has the frame number of the last cell of its PDU. The captures contain only IP packets, so frame n of
+    # the original becomes the n-th PDU.
     ends = [number for number, cell in enumerate(cell_records(target, bare=form.is_bare), 1) if ends_pdu(cell)]
     frames = {str(number): end for number, end in enumerate(ends, 1)}
     return segments.with_columns(

@@ -1,4 +1,4 @@
-"""The ATM line loses a cell or flips a bit. Exactly the affected segments are reported as damaged."""
+"""The ATM line loses a cell or flips a bit. Only the affected segments are reported as damaged."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def read_without(cell: int, name: str = LOSSY) -> engine.Read:
 def assert_damaged(rows: Sequence[int], lossy: engine.Read, *, without: Sequence[int] = (), name: str = LOSSY) -> None:
     """Check the segments that the engine read from a capture with a lost cell.
 
-    They must be those of the original except the rows `without`, and exactly the rows `rows` must be damaged. Row numbers count from 0 in
-    the original.
+    They must be the segments of the original, except the rows `without`. The rows `rows`, and no others, must be damaged. Row numbers count
+    from 0 in the original.
     """
     original = source_read(name).segments.with_row_index("row").filter(~pl.col("row").is_in(list(without)))
     headers = lossy.segments.select(HEADER_COLUMNS)

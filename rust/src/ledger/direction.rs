@@ -35,7 +35,8 @@ const QUEUE_SHARE: f64 = 0.25;
 pub const HELD_TIMES: i64 = 3;
 /// Flights that do not grow for this many rounds are on a plateau (a heuristic).
 const PLATEAU_ROUNDS: i64 = 5;
-/// If a plateau is above this share of the largest receiver window, the receiver window causes it (a heuristic).
+/// If a plateau is above this share of the largest receiver window, the receiver window causes the plateau (a
+/// heuristic).
 const BELOW_WINDOW_SHARE: f64 = 0.9;
 /// A pace is steady if the segments sent at this pace outnumber the other segments by at least this many (a heuristic).
 const STEADY_SEGMENTS: i64 = 5;

@@ -49,8 +49,8 @@ fn before(direction: &DirectionFacts) -> Option<Edge> {
     Some(Edge { frame_after: Some(first.frame), ..edge(direction.first_ts_ns, spans) })
 }
 
-/// The time after the last segment. If everything is acknowledged, a sender that never receives data has nothing to
-/// send. For a sender that also receives data, the capture does not show which host would have continued.
+/// The time after the last segment. If everything is acknowledged and the sender never receives data, the sender has
+/// nothing to send. If the sender also receives data, the capture does not show which host would have continued.
 fn after(direction: &DirectionFacts) -> Option<Edge> {
     let ending = &direction.totals.ending;
     let wait_ns = ending.wait_ns.get()?;

@@ -38,8 +38,8 @@ pub const DELAYED_ACK_NS: i64 = 20 * NS_PER_MS;
 pub const LATEST_ACK_NS: i64 = 500 * NS_PER_MS;
 /// The minimum RTO of Linux (`TCP_RTO_MIN`).
 pub const MIN_RTO_NS: i64 = 200 * NS_PER_MS;
-/// The shortest override timer. A sender that waits for more room in the window sends a small segment when this timer
-/// expires (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
+/// The shortest override timer. A sender waits while the window has little room; when this timer expires, it sends a
+/// small segment (RFC 9293, 3.8.6.2.1: 0.1 to 1 s).
 pub const MIN_OVERRIDE_NS: i64 = 100 * NS_PER_MS;
 /// The longest RTO of any stack: 120 s in Linux (`TCP_RTO_MAX`), and 64 s in BSD, where slow ticks can double it.
 const LONGEST_TIMEOUT_NS: i64 = 128_000 * NS_PER_MS;
@@ -48,7 +48,7 @@ pub const INITIAL_SEGMENTS: i64 = 10;
 /// If ACKs release two segments less than 1/8 of the RTT apart, both segments belong to a train that the path has
 /// spaced. Pauses between flights are longer (a heuristic).
 pub const TRAIN_PART: i64 = 8;
-/// A sender that spaces its flight sends at least this many segments in each RTT (a heuristic).
+/// If a sender spaces its flight, it sends at least this many segments in each RTT (a heuristic).
 pub const PACED_PART: i64 = 2;
 /// If fewer segments than this are sent per RTT, even spacing cannot be distinguished from pauses between flights (a
 /// heuristic).

@@ -80,8 +80,8 @@ pub struct Summaries {
 
 impl Summaries {
     /// If `wants_intervals` is true, every interval becomes a row. If `worths` is set, it contains the thresholds of
-    /// findings. In this case, accounts and notes are made as well, and the details of the `most` largest costs are
-    /// kept.
+    /// findings. In this case, accounts and notes are made as well, and the details of the largest costs are kept, for
+    /// no more than `most` costs.
     #[must_use]
     pub fn new(wants_intervals: bool, worths: Option<Vec<Worth>>, most: usize) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);

@@ -190,9 +190,9 @@ fn handshake_ns(wait: &Evidence<'_>) -> i64 {
     (wait.wait_ns - opened_ns(wait.wait, direction).unwrap_or(0) + later_ns).clamp(0, wait.wait_ns)
 }
 
-/// The transit time of the client's request from the capture point to the server; 0 if the server answers no request. A
-/// server that answers a request waits for the request, not for the ACK that opens the connection. The transit time of
-/// the request is therefore a part of this wait, not of the handshake.
+/// The transit time of the client's request from the capture point to the server; 0 if the server answers no request.
+/// If a server answers a request, it has waited for the request, not for the ACK that opens the connection. The transit
+/// time of the request is therefore a part of this wait, not of the handshake.
 pub(super) fn request_transit_ns(direction: &DirectionFacts, peer_spoke: bool) -> i64 {
     if peer_spoke && !direction.from_client && !direction.near_sender { direction.to_sender_ns } else { 0 }
 }

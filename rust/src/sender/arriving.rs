@@ -110,8 +110,8 @@ impl SenderState {
 
     /// Undoes a spurious timeout (Eifel, RFC 3522 and RFC 4015; Linux `tcp_try_undo_loss`). A timeout is spurious if
     /// the first ACK after it echoes a timestamp older than the timestamp of the retransmission. Such an ACK shows that
-    /// the original had arrived. The sender then continues as if there had been no timeout. A sender that does not undo
-    /// the timeout retransmits more segments, and is in recovery from then on.
+    /// the original had arrived. The sender then continues as if there had been no timeout. If a sender does not undo
+    /// the timeout, it retransmits more segments and is in recovery from then on.
     fn undo_spurious_timeout(&mut self, tsecr: Option<u32>) {
         let Some(Timeout { tsval, after_loss }) = self.timeout.take() else { return };
         if tsecr.zip(tsval).is_some_and(|(echoed, resent)| (echoed.wrapping_sub(resent) as i32) < 0) {

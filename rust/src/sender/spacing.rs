@@ -69,8 +69,8 @@ pub(super) enum Seen {
 ///
 /// No segment can be sent while the line is busy with the previous one. The time from one segment to the next is
 /// therefore an upper bound for the serialization time of the first. The time by which a segment's round trip exceeds
-/// the round trip of the SYN is another upper bound. An application that writes small segments at its own pace also
-/// spaces them, so small segments count only if both bounds agree.
+/// the round trip of the SYN is another upper bound. Small segments count only if both bounds agree, because an
+/// application can write them at its own pace and thus space them too.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Spacing {
     /// The fastest pace at which a segment followed a full-sized one.

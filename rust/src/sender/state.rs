@@ -92,11 +92,12 @@ pub(super) struct SmallWaits {
     /// Number of small segments in a row so far that waited behind a small one. A small segment that is sent without
     /// waiting ends the row.
     pub(super) run: u16,
-    /// The longest such row so far.
+    /// The longest row of such segments so far.
     pub(super) longest_run: u16,
     /// Number of small segments that waited for the ACK of a flight of full-sized segments only.
     pub(super) over_full: u16,
-    /// Number of small segments that did not wait for the ACK of such a flight. The tail of one write is not counted.
+    /// Number of small segments that did not wait for the ACK of a flight of full-sized segments only. The tail of one
+    /// write is not counted.
     pub(super) passed_full: u16,
     /// Segments that were sent immediately after a small segment which had waited for the ACK of another small one.
     pub(super) went_on: u16,

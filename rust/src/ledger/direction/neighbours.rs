@@ -5,7 +5,8 @@
 //! A host that sends only answers does not show the queue on the path to it: an answer may also have waited for the
 //! host's application. Two kinds of segments show queues, because no application delays them:
 //!
-//! - A sender in the middle of a write sends when an ACK arrives, and its segment echoes the timestamp of that ACK.
+//! - In the middle of a write, a sender sends a segment when an ACK arrives, and this segment echoes the timestamp of
+//!   the ACK.
 //! - A receiver acknowledges data as soon as it arrives, if more data follows.
 //!
 //! Packets do not overtake each other. If an ACK or data waits in a queue, a request that passes the capture point

@@ -12,7 +12,7 @@ const PROBE_TICKS_NS: i64 = 12 * NS_PER_MS;
 /// After an ACK makes room in a full send buffer, an application wakes up and writes within this time (a heuristic).
 const REFILL_NS: i64 = 4 * NS_PER_MS;
 
-/// A sender that paces sends at least one segment in this many round trips (a heuristic).
+/// If a sender paces, it sends at least one segment in this many round trips (a heuristic).
 const PACED_ROUND_TRIPS: i64 = 4;
 
 impl Evidence<'_> {

@@ -64,7 +64,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the segment is a retransmitted FIN after the end of all data. Only the FIN is unacknowledged, and the
-    /// peer has sent no data since. A peer that sends data later may have waited for that FIN as the end of a request.
+    /// peer has sent no data since. If the peer sends data later, it may have waited for that FIN as the end of a
+    /// request.
     #[inline]
     pub(in super::super) fn is_late_fin(&self) -> bool {
         let alone =

@@ -29,8 +29,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the first data of the connection fills a window that has been open since the handshake, and the override
-    /// timer released it. The timer counts as the cause if every reaction of the sender took at least as long as this
-    /// timer.
+    /// timer released this data. The timer counts as the cause if every reaction of the sender took at least as long as
+    /// this timer.
     pub(in super::super) fn first_was_forced_in(&self) -> bool {
         self.direction.near_sender
             && self.is_first_data()
@@ -69,9 +69,9 @@ impl Evidence<'_> {
     }
 
     /// Whether the opening of the window released the segment. Data that waits for the window is sent when the window
-    /// opens. A sender that did not send at that moment, or sent only after data from the peer, had nothing to send.
-    /// The exception is a segment that takes all the room when there is room for less than a full-sized segment (RFC
-    /// 9293, 3.8.6.2.1). In a capture away from the sender, the times are not exact enough for this test.
+    /// opens. If the sender did not send at that moment, or only after data from the peer, it had nothing to send. The
+    /// exception is a segment that takes all the room when there is room for less than a full-sized segment (RFC 9293,
+    /// 3.8.6.2.1). In a capture away from the sender, the times are not exact enough for this test.
     pub(in super::super) fn window_released_it(&self) -> bool {
         let near = self.direction.near_sender;
         let opened_ns = self.wait.window_opened_ns.get();

@@ -8,8 +8,8 @@
 //!   gate explains the wait. `without_an_event` is closed if the segment may continue a write and no event shows why
 //!   the sender waited.
 //! - **Opened by** the ACK that releases the segment.
-//! - **Disproved by** a larger flight, because the buffer had room, or by segments of one size, which have the cause
-//!   `send-buffer`.
+//! - **Disproved by** a larger flight, which shows that the buffer had room, or by segments of one size, which have the
+//!   cause `send-buffer`.
 //! - **Source:** derived; `docs/how-it-decides.md`, 4.8.
 
 use super::super::cause::Cause;

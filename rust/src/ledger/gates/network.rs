@@ -85,8 +85,8 @@ fn is_evenly_spread(wait: &Evidence<'_>) -> bool {
 /// Whether the bottleneck spaces the segment, in a direction without timestamps. The interval before the segment is at
 /// most a quarter longer than the bottleneck needs for a segment of its size. The rate of the bottleneck comes from
 /// segments that follow others of the same write: the application had already written them. In a capture at the sender,
-/// the segment must not have been released by an ACK. The sender's own host then delayed the segment, with a shaper on
-/// the captured interface.
+/// the segment must not have been released by an ACK. In this case, a shaper on the captured interface of the sender's
+/// host delayed the segment.
 fn is_steady(wait: &Evidence<'_>) -> bool {
     let direction = wait.direction;
     let totals = &direction.totals;

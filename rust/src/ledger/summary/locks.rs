@@ -6,10 +6,10 @@
 //! everything is acknowledged. A capture does not show the receive buffer, so the largest receiver window is used as
 //! its size.
 //!
-//! Three or more consecutive waits show a deadlock. A late ACK of everything in flight ends each wait, and each wait
-//! has the same number of bytes in flight. Between the ends of two waits, the sender sends exactly this number of
-//! bytes, and the peer sends no data. This number can also alternate between two values, because a remaining part of
-//! one write is added to the next round.
+//! Three or more consecutive waits show a deadlock if three conditions hold. First, a late ACK of everything in flight
+//! ends each wait. Second, each wait has the same number of bytes in flight. Third, between the ends of two waits, the
+//! sender sends as many bytes as are in flight, and the peer sends no data. The number of bytes in flight can also
+//! alternate between two values, because a remaining part of one write is added to the next round.
 
 use super::super::evidence::DELAYED_ACK_NS;
 use super::super::judged::{JudgedWait, Round};

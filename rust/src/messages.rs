@@ -87,7 +87,7 @@ pub struct Noted {
 pub enum State {
     /// Complete.
     Whole,
-    /// Data of the peer was in flight during the message, so its end is unknown.
+    /// Data of the peer was in flight during the message, so the end of the message is unknown.
     Overlapping,
     /// The message is the first one of its direction, and the capture lacks the bytes before it.
     StartMissing,
@@ -312,7 +312,7 @@ impl Direction {
     }
 }
 
-/// The messages of both directions of a connection: first the server's, then the client's.
+/// The messages of both directions of a connection, the server's direction first.
 #[derive(Debug, Default)]
 struct Dialogue {
     directions: [Direction; 2],
@@ -387,8 +387,8 @@ impl Messages {
         }
     }
 
-    /// Ends a batch. Returns the final messages, ordered by connection, then by direction (the server's first), then by
-    /// time.
+    /// Ends a batch. Returns the final messages, ordered by connection, then by direction (the server's direction
+    /// first), then by time.
     pub fn settled(&mut self) -> Vec<Message> {
         let mut done = Vec::new();
         self.touched.sort_unstable();

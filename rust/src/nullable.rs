@@ -30,7 +30,7 @@ impl Nullable {
         self.0 != Self::NULL.0
     }
 
-    /// The value, which has no meaning if it is null.
+    /// The stored number, which has no meaning for null.
     #[inline]
     #[must_use]
     pub fn value(self) -> i64 {

@@ -105,7 +105,7 @@ pub(super) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Adds the segment to the statistics of its sender, and its ACK to those of the peer.
+    /// Adds the segment to the statistics of its sender, and the segment's ACK to the statistics of the peer.
     #[inline]
     pub(super) fn count(
         &self,

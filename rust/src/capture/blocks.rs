@@ -160,7 +160,7 @@ impl Blocks {
         Box::new(error.at(offset))
     }
 
-    /// Ends a stream between two records: `Ok(false)`, or the fault that ended the stream.
+    /// The result for a stream that ends between two records: `Ok(false)`, or the fault that ended the stream.
     pub(super) fn end_between_records(&self) -> Result<bool, Stop> {
         match &self.fault {
             Some(fault) => Err(Box::new(CaptureError::new(fault.kind, "", fault.what.clone()).at(self.offset()))),

@@ -102,7 +102,7 @@ impl Capture {
     /// Opens `paths` and reads the file headers. The path `-` is stdin.
     ///
     /// # Errors
-    /// `Io` if a path is missing, unreadable or a directory, if there is no path, and if stdin is given twice.
+    /// `Io` if a path is missing, unreadable or a directory, if there is no path, or if stdin is given twice.
     /// `NotACapture` if a file is empty, text or of an unknown format. `Unsupported` for a known format that this
     /// engine cannot read. `Cut` or `Damaged` if a file header is incomplete.
     pub fn open(paths: &[impl AsRef<OsStr>]) -> Result<Self, CaptureError> {
@@ -209,7 +209,7 @@ impl Capture {
     }
 
     /// The file of the current frame, and the offset of the frame's bytes in this file, or `None` for merged files,
-    /// whose frame numbers count over all files.
+    /// where a frame number counts the frames of all files.
     #[must_use]
     pub fn place(&self) -> Option<(&OsStr, u64)> {
         match (&self.merge, self.readers.as_slice()) {

@@ -14,11 +14,11 @@ const COPY_NS: i64 = 1_000_000;
 /// 200 ms, the shortest common retransmission timeout).
 const SAME_ID_COPY_NS: i64 = 10_000_000;
 /// If the IP ID is the same but TTL or lower layers differ, a copy within this time is a capture duplicate (a
-/// heuristic: the shortest common retransmission timeout). A packet can be captured at two points, on different sides
-/// of a queue or slow link.
+/// heuristic: the shortest common retransmission timeout). Such a packet was captured at two points, and a queue or a
+/// slow link between the points can delay the second capture.
 const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// A host can send the same pure ACK twice. If IP IDs do not distinguish packets, a repeated pure ACK is a capture
-/// duplicate only if at least one in this many segments was captured twice (a heuristic).
+/// duplicate only if at least 1/3 of the connection's segments so far were captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
 impl DirectionState {
     /// Whether a segment of this host has neither new data nor a new ACK, so that it can be a duplicate.
@@ -71,8 +71,8 @@ fn judge(segment: &Segment, sender: &DirectionState, receiver: &DirectionState) 
         return Some(verdict(Evidence::IpId, Confidence::Consistent));
     }
     if counts && segment.options.timestamps.is_some() {
-        // A retransmission of the segment would be sent later and have a newer timestamp. Some stacks reuse the IP ID
-        // for a retransmission, but no stack reuses the timestamp.
+        // The packet is not a retransmission, because a retransmission is sent later and has a newer timestamp. Some
+        // stacks reuse the IP ID for a retransmission, but no stack reuses the timestamp.
         return Some(Verdict::new(Kind::NetworkDuplicate, Evidence::IpId, Confidence::Consistent).with(found.frame));
     }
     if !within(quarter_ns.unwrap_or(COPY_NS)) {

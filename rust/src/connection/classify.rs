@@ -56,8 +56,8 @@ pub(crate) fn verdict(
     resent::judge(segment, placed, novelty, sender, receiver, revisions)
 }
 
-/// Recognizes keepalives and zero-window probes. A probe has at most one byte. The sequence number of a probe is that
-/// of the last acknowledged byte, or of the byte after it.
+/// Recognizes keepalives and zero-window probes. A probe has at most one byte. A probe begins at the last acknowledged
+/// byte, or at the next byte.
 #[inline(always)]
 fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &DirectionState) -> Option<Verdict> {
     if segment.flags.any(TcpFlags::SYN | TcpFlags::FIN) || !segment.flags.any(TcpFlags::ACK) {
@@ -88,7 +88,8 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
         let verdict = Verdict::new(Kind::Keepalive, Evidence::Sequence, Confidence::Consistent);
         return is_idle.then(|| verdict.with(receiver.last_ack_frame));
     }
-    // If the repeated byte was not captured, its time is unknown. The byte was sent before the sender's last segment.
+    // If the repeated byte was not captured, the time when it was sent is unknown. In this case, the time of the
+    // sender's last segment is used, which was sent later than the byte.
     let unseen = una <= 1 && sender.figures.syn_segments == 0;
     let sent_ts_ns = if unseen { sender.last_ts_ns } else { sender.last_data_ts_ns };
     let since_data_ns = now.since(sent_ts_ns).get();

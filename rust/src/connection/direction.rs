@@ -159,9 +159,9 @@ impl DirectionState {
         self.snd_una.get().map(|una| (self.snd_max - una).max(0))
     }
 
-    /// Whether this host sent only one captured segment, which may be a keepalive without data. A keepalive's sequence
-    /// number is one below `SND.NXT` (RFC 9293, 3.8.4). The ACK of the peer is therefore one higher than this sequence
-    /// number, although no byte is missing from the capture.
+    /// Whether only one segment of this host was captured, and whether this segment may be a keepalive without data. A
+    /// keepalive's sequence number is one below `SND.NXT` (RFC 9293, 3.8.4). The ACK of the peer is therefore one
+    /// higher than this sequence number, although no byte is missing from the capture.
     #[cold]
     pub(crate) fn may_have_probed(&self) -> bool {
         let DirectionFigures { segments, data_segments, syn_segments, fin_segments, .. } = self.figures;
@@ -192,8 +192,8 @@ impl DirectionState {
         (0..=most).any(|scale| window << scale == bytes)
     }
 
-    /// Number of segments on the wire that a captured segment of `bytes` bytes stands for (offload); 1 while the MSS is
-    /// unknown.
+    /// Number of segments on the wire for one captured segment of `bytes` bytes, which is greater than 1 if offload
+    /// splits or merges segments. The result is 1 while the MSS is unknown.
     #[inline]
     pub(crate) fn virtual_segments(&self, bytes: u32) -> u32 {
         if bytes > self.mss_bytes && self.mss_bytes > 0 { bytes.div_ceil(self.mss_bytes) } else { 1 }
@@ -242,10 +242,10 @@ impl DirectionState {
     /// Whether this host's longest segments are full-sized although the MSS is larger. The caller checks first that two
     /// of these segments were in flight at the same time.
     ///
-    /// A tunnel can keep segments below the MSS, even between hosts without SACK and timestamps. For example, libslirp
-    /// subtracts 20 bytes too many for the headers. The segments are not small ones, because Nagle's algorithm allows
-    /// only one small segment in flight. A second small segment is sent only if it is half of the largest window
-    /// (4.4BSD, `tcp_output`).
+    /// A tunnel can make the full size of segments smaller than the MSS, even between hosts without SACK and
+    /// timestamps. For example, libslirp subtracts 20 bytes too many for the headers. Two segments in flight are not
+    /// small segments, because Nagle's algorithm allows only one small segment in flight. In 4.4BSD, a second small
+    /// segment is sent only if it has at least half of the largest window (4.4BSD, `tcp_output`).
     #[inline]
     fn are_full(longest: i64, max_window: u32) -> bool {
         longest * 2 < i64::from(max_window)
@@ -266,9 +266,10 @@ impl DirectionState {
         self.is_old() && max_window > 0 && payload_bytes >= max_window / 2
     }
 
-    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS. The
-    /// segments of older BSDs are half of the largest window (`tcp_output`), or the whole send buffer in a throughput
-    /// deadlock. In a throughput deadlock, only one segment and possibly a FIN are in flight.
+    /// Whether `longest` is the MSS rounded down to whole clusters, as in 4.4BSD. Older BSDs do not round the MSS, but
+    /// their longest segments can have such a length for two other reasons, which this function excludes. First, a
+    /// segment can be half of the largest window (`tcp_output`). Second, a segment can be the whole send buffer in a
+    /// throughput deadlock, in which only this segment and possibly a FIN are in flight.
     #[inline]
     fn rounds_down(&self, mss: i64, longest: i64, max_window: u32) -> bool {
         longest > 0

@@ -28,7 +28,7 @@ pub struct DirectionFigures {
     pub rtt_min_ns: Nullable,
 }
 
-/// The largest window scale. A larger value in the option is used as 14 (RFC 7323, 2.3).
+/// The largest window scale. If a window scale option has a larger value, 14 is used instead (RFC 7323, 2.3).
 pub(crate) const MAX_WINDOW_SCALE: u8 = 14;
 
 /// The TCP options in a SYN, as far as they were captured.

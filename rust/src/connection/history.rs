@@ -227,7 +227,7 @@ fn sooner_than(rtt_ns: i64) -> i64 {
     rtt_ns.saturating_mul(SOONER_THAN_RTT.0) / SOONER_THAN_RTT.1
 }
 
-/// Evidence that a retransmission was spurious, because another packet triggered its ACK.
+/// Evidence that a retransmission was spurious: the ACK of the retransmitted bytes was triggered by another packet.
 fn needless(resend: &Resend, report: &AckReport) -> Option<(Evidence, Confidence)> {
     // An ACK echoes the timestamp of the segment at the left edge of the window (RFC 7323, 4.3). The echoed timestamp
     // is therefore evidence only about a retransmission of that segment.

@@ -30,7 +30,7 @@ const TIMER_LATE_NS: i64 = 40_000_000;
 const MIN_PROBE_NS: i64 = 1_000_000;
 /// Timeout before the first RTT sample: 1 s (RFC 6298, 2.1) minus 1/10.
 const FIRST_TIMEOUT_NS: i64 = 900_000_000;
-/// If there is no better evidence, a hole in the stream that is filled within this time is reordering (Wireshark's
+/// If there is no better evidence, a segment that fills a hole within this time counts as reordered (Wireshark's
 /// limit).
 const REORDERING_NS: i64 = 3_000_000;
 /// If two events are at most this time or 1/10 of the RTT apart, the earlier one is assumed to be the cause of the
@@ -39,8 +39,8 @@ pub(crate) const CAUSAL_NS: i64 = 1_000_000;
 /// If two IP IDs of one host differ by at most this number, the host assigned the higher one later (a heuristic). Two
 /// random IP IDs are this close in 2 of 1,000 cases.
 const NEAR_IP_IDS: i16 = 64;
-/// A wait of at least this many tenths of a timeout counts as the timeout. The capture's clock measures the wait, and
-/// the sender's clock measures the timeout.
+/// A timer counts as expired after 9/10 of its time. The limit is below the whole time, because the wait is measured
+/// with the capture's clock, and the timer runs with the sender's clock.
 const NEARLY_TENTHS: i64 = 9;
 
 /// Classifies a segment that has data, SYN or FIN below the highest captured offset, or that fills a hole.
@@ -99,8 +99,8 @@ fn syn_again(segment: &Segment, sender: &DirectionState, receiver: &DirectionSta
 }
 
 /// Compares a segment that fills a hole with `jumper`, the segment that skipped the hole. Returns whether the segment
-/// was sent before `jumper`, and the evidence. The evidence is, in this order: TCP timestamps, IP IDs, and the time
-/// since `jumper`.
+/// was sent before `jumper`, and the evidence. The first of these kinds of evidence that decides is used: TCP
+/// timestamps, IP IDs, the time since `jumper`.
 fn against_jumper(
     segment: &Segment,
     jumper: &Stamp,
@@ -117,7 +117,8 @@ fn against_jumper(
         Some((false, Evidence::Timestamp)) => return sent_again(Evidence::Timestamp, Confidence::Proved),
         _ => {}
     }
-    // If the IP ID is slightly higher than that of the last captured segment, this segment was sent later.
+    // If the IP ID is slightly higher than the IP ID of the sender's last segment, this segment was sent after
+    // `jumper`.
     let last_id = sender.last_ip_id.filter(|id| sender.ip_id_moves && *id != 0);
     if let (Some(id), Some(last)) = (own.ip_id, last_id) {
         let step = id.get().wrapping_sub(last) as i16;

@@ -17,8 +17,8 @@ pub enum Batch {
     Flows(RecordBatch),
     /// Rows of the accounts table for finished connections.
     Accounts(RecordBatch),
-    /// Rows of the ledger table. The rows of one connection are adjacent: first the client's direction, then the
-    /// server's, each in order of time.
+    /// Rows of the ledger table. The rows of one connection are adjacent: first the rows of the client's direction,
+    /// then the rows of the server's direction. The rows of a direction are in order of time.
     Ledger(RecordBatch),
     /// Notes about transmissions, for the reconstruction of messages.
     Notes(RecordBatch),

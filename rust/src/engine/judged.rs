@@ -28,8 +28,8 @@ fn failed(error: io::Error) -> ArrowError {
 }
 
 impl Judged {
-    /// A state without connections. `in_capture` is the minimum number of connections in the capture.
-    /// `max_memory_bytes` limits the memory for waits of ended connections.
+    /// A state without connections. The capture has at least `in_capture` connections. `max_memory_bytes` limits the
+    /// memory for waits of ended connections.
     pub(super) fn new(
         ledger: Option<Vec<String>>,
         worth: Option<Vec<Worth>>,
@@ -59,7 +59,7 @@ impl Judged {
         completed.map_err(|error| self.fail(error))
     }
 
-    /// Gives up, because waits could not be stored.
+    /// Drops all results, because waits could not be stored. Returns the error for the caller.
     pub(super) fn fail(&mut self, error: io::Error) -> ArrowError {
         *self = Self::default();
         failed(error)
@@ -100,7 +100,7 @@ impl Judged {
         table::ledger(&[], &self.ledger_columns).map(|batch| batch.schema())
     }
 
-    /// The evidence for findings, about the connections that lose the most time, and about failed handshakes.
+    /// The evidence for findings. It covers the connections that lose the most time, and failed handshakes.
     pub(super) fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.summaries.iter().flat_map(Summaries::details)
     }

@@ -82,13 +82,14 @@ pub struct Options {
     /// Thresholds for findings. If there are thresholds, the pass produces accounts and the evidence for findings
     /// ([`Engine::details`]).
     pub worth: Option<Vec<Worth>>,
-    /// Maximum number of costs whose evidence is kept. If more costs exceed the thresholds, the largest costs are kept.
+    /// Maximum number of costs whose evidence is kept. If more costs exceed the thresholds, the evidence of the largest
+    /// costs is kept.
     pub most: usize,
     /// Number of connections in the whole capture, or 0 if unknown. A second pass needs this number, because `only` can
     /// exclude connections.
     ///
     /// Up to [`MAX_CONNECTIONS`](crate::ledger::summary::MAX_CONNECTIONS) connections are judged together, because
-    /// connections can share a path. `only` must be `None` in this case.
+    /// connections can share a path. `only` must be `None` if connections are judged together.
     pub in_capture: usize,
     /// Memory limit for the waits of open connections. An equal limit applies to the waits of ended connections. Waits
     /// beyond a limit go to a temporary file.
@@ -143,7 +144,7 @@ pub struct Engine {
     paths: PathNames,
     rows: Vec<Receiver<Rows>>,
     /// Index of the worker whose rows are received next. An epoch is a fixed number of chunks. All workers' reports on
-    /// an epoch are received before any report on the next one.
+    /// an epoch are received before any report on the next epoch.
     turn: usize,
     epochs: Vec<Epoch>,
     numbers: Numbers,
@@ -373,7 +374,7 @@ impl Engine {
         }
     }
 
-    /// The evidence for findings, about the connections that lose the most time, and about failed handshakes. The
+    /// The evidence for findings. It covers the connections that lose the most time, and failed handshakes. The
     /// evidence is complete as soon as [`Engine::next_batch`] has returned `None`.
     pub fn details(&self) -> impl Iterator<Item = (u32, &DirectionDetails)> {
         self.judged.details()

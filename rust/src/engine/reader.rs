@@ -10,8 +10,8 @@ use crate::error::{CaptureError, ErrorKind, Problem};
 use crate::flows::Only;
 use crate::wire::{self, Dissector, Packet, Stop};
 
-/// Maximum number of reasons that are counted separately. Beyond this number, all further unknown link types count as
-/// one reason.
+/// Maximum number of reasons for unread packets that are counted separately. Above this number, all further unknown
+/// link types count as one reason.
 const MAX_STOPS: usize = 64;
 
 pub(super) struct FrameReader {

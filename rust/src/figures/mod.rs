@@ -21,7 +21,7 @@ use crate::connection::Kind;
 use crate::wire::TcpFlags;
 
 /// Number of points per line, or of marks per name, that are kept between two batches. The number is several times the
-/// number of drawn points, so a second reduction has no visible effect.
+/// number of drawn points, so that the reduction between batches is not visible in the figure.
 const HELD_POINTS: usize = 20_000;
 
 /// Names of the lines in order.
@@ -218,7 +218,8 @@ impl Series {
         }
     }
 
-    /// Processes a segment before the drawn section. The segment is not drawn, but can open a hole for a later segment.
+    /// Processes a segment before the drawn section. The segment is not drawn, but can open a hole that a later segment
+    /// fills.
     pub fn skip(&mut self, segment: &Segment, tracked: &Tracked) {
         if tracked.mine && segment.brings_data() {
             self.fill_hole(segment, tracked);
@@ -231,8 +232,8 @@ impl Series {
         std::array::from_fn(|place| self.marks.get(place).map_or(0, |marks| marks.count))
     }
 
-    /// Returns the series and starts an empty one. `keep` is the approximate number of points per line. `granted`
-    /// contains the maximum number of marks of each name.
+    /// Returns the series, and starts again without points. `keep` is the approximate number of points per line.
+    /// `granted` contains the maximum number of marks of each name.
     #[must_use]
     pub fn take(&mut self, keep: usize, granted: &[usize]) -> Figures {
         std::mem::replace(self, Self::new(self.limits)).finish(keep, granted)

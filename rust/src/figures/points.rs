@@ -22,7 +22,7 @@ pub struct Point {
     pub frame: i64,
 }
 
-/// At most `keep` of the items, evenly spaced, with the first and the last.
+/// At most `keep` of the items, evenly spaced, including the first and the last item.
 #[must_use]
 pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     if items.len() <= keep {
@@ -32,8 +32,8 @@ pub fn even<T: Copy>(items: &[T], keep: usize) -> Vec<T> {
     (0..keep).filter_map(|place| items.get(step(place)).copied()).collect()
 }
 
-/// Selects the points that draw the line as it is, in order. The result has at most `keep` points (but at least 16),
-/// plus both ends of the longest gaps.
+/// Selects the points that show the shape of the line, in order. The result has at most `keep` points (but at least
+/// 16), plus both ends of the longest gaps.
 ///
 /// If timestamps run backwards, pixel columns follow the index of the points instead of their time.
 #[must_use]

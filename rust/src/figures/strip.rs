@@ -1,8 +1,9 @@
 //! Draws the causes of a direction's waits as adjacent bands of at least one pixel.
 //!
 //! A wait of a pixel or more has a band of its own. Shorter waits share a band, which can show only one cause. A shared
-//! band shows the cause with the most time that has not been drawn yet, also from earlier waits (error diffusion). The
-//! total width of a cause's bands therefore matches the time of the cause in the ledger, to within a few pixels.
+//! band shows the cause with the most time that has not been drawn yet. Time of earlier waits that has not been drawn
+//! yet counts too (error diffusion). The total width of a cause's bands therefore matches the time of the cause in the
+//! ledger, to within a few pixels.
 
 use crate::ledger::Cause;
 

@@ -113,7 +113,8 @@ impl Connection {
     ) {
         let from_client = segment.from_low == self.client_is_low;
         if ACCOUNTS {
-            // The link can lose the end of an AAL5 PDU. The frame of such a PDU is processed after a later frame.
+            // The link can lose the end of an AAL5 PDU. Such a PDU is recognized only at the end of the channel's next
+            // PDU, so its frame is processed after a later frame.
             self.first_frame = self.first_frame.min(segment.frame);
             self.last_frame = self.last_frame.max(segment.frame);
             self.first_ts_ns = self.first_ts_ns.earlier(segment.ts_ns.into());
@@ -275,7 +276,8 @@ fn finish<const ACCOUNTS: bool>(
     place: Place,
     rows: &mut impl SegmentSink,
 ) {
-    // `accounts::take` is not a closure, because the compiler specializes only a function for data and for ACKs.
+    // `accounts::take` is a function and not a closure, so that the compiler makes separate versions for data and for
+    // ACKs.
     let wait = match sums.accounts {
         Some((own, other)) if ACCOUNTS => {
             let (own, other) = (

@@ -1,5 +1,5 @@
 //! Figures of a UDP flow: sizes and pace of its datagrams, losses, and response times. A direction needs only a few
-//! numbers, so the memory grows with the number of flows, not of datagrams.
+//! numbers, so the memory grows with the number of flows, and not with the number of datagrams.
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,7 @@
 /// fingerprinting, test TI).
 const SMALL_STEP: i64 = 1_000;
 /// The IP ID is a counter if at least 95% of the steps are between 1 and [`SMALL_STEP`] (a heuristic: with random
-/// values, 1.5% of the steps are).
+/// values, 1.5% of the steps are in this range).
 const COUNTER_PERCENT: u64 = 95;
 /// The counter belongs to this flow alone if at least 90% of the steps are 1 (a heuristic: with fewer such steps, other
 /// flows possibly use the missing values).

@@ -32,7 +32,7 @@ pub struct FlowRow {
     pub server: (IpAddr, u16),
     /// Response times of the server.
     pub echoes: Echoes,
-    /// The figures of both directions: first the client's, then the server's.
+    /// The figures of both directions, the client's direction first.
     pub directions: [FlowDirection; 2],
 }
 

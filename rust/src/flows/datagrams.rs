@@ -15,8 +15,8 @@ use crate::wire::{Datagram, FlowKey};
 
 /// Maximum number of tracked flows (about 80 MB). A further flow closes an old one and emits its row.
 const MAX_LIVE: usize = 1 << 17;
-/// Maximum number of stored datagram sizes in all directions together (100 MB). If there are more sizes, they are no
-/// longer counted.
+/// Maximum number of stored datagram sizes in all directions together (100 MB). If there are more sizes, sizes are no
+/// longer counted in any direction.
 const MAX_SIZES: usize = if cfg!(test) { 1 << 10 } else { 8_000_000 };
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 4096;

@@ -1,7 +1,7 @@
 //! The tracked connections. The flow table finds connections by their endpoints, and opens and closes connections.
 //!
 //! If a connection is closed too early, its later segments open a new connection, whereas Wireshark assigns these
-//! segments to the old one. While few connections are tracked, none is closed before the end of the capture.
+//! segments to the old connection. While few connections are tracked, none is closed before the end of the capture.
 //!
 //! If many connections are tracked, a connection is closed for any of these reasons:
 //! - TCP's time limits forbid further segments.
@@ -32,7 +32,7 @@ const MAX_LIVE: usize = 1 << 17;
 /// capture.
 const KEEP_ALL_BELOW: usize = 1 << 14;
 /// Connections are not spread evenly over several tables, so each table can exceed its share of [`KEEP_ALL_BELOW`] by
-/// 1/8: six standard deviations of a random division into eight.
+/// 1/8. If connections are divided randomly among eight tables, 1/8 of a share is six standard deviations.
 const UNEVEN_PART: usize = 8;
 /// A connection that has ended is closed after a silence of 4 minutes, which is twice the maximum segment lifetime.
 /// After such a silence, no segment of the connection can be in flight (RFC 9293, 3.4.2 and 3.6.1).
@@ -53,11 +53,11 @@ const RECENT_FLOWS: usize = 1 << 13;
 /// Number of closed rows to emit at a time.
 const CLOSED_ROWS: usize = 1024;
 /// Number of adjacent connections to compare when room is needed. A connection that has ended is closed first. If none
-/// has ended, the connection with the longest silence is closed. Among thousands of idle connections, the oldest of any
-/// 32 is about as old as the oldest of all (a heuristic).
+/// has ended, the connection with the longest silence is closed. Among thousands of idle connections, the longest
+/// silence of any 32 is about as long as the longest silence of all (a heuristic).
 const CANDIDATES: usize = 32;
-/// Minimum silence before an ended connection is closed because many are over, or to make room (a heuristic: the last
-/// stray segments arrive within one or two round trips of the close).
+/// Minimum silence before an ended connection is closed, because more than [`MAX_OVER`] connections are over, or to
+/// make room (a heuristic: the last stray segments arrive within one or two round trips of the close).
 const OVER_NS: i64 = 1_000_000_000;
 
 /// Whether a pass keeps accounts of connections, which take most of its time and memory.

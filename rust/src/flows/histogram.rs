@@ -9,8 +9,8 @@ use hashbrown::HashTable;
 
 use crate::nullable::Nullable;
 
-/// Number of low fraction bits that a bucket number omits from a 32-bit float. The other 10 fraction bits make a bucket
-/// at most 2^-10 (0.1%) of its values wide.
+/// Number of low fraction bits that a bucket number omits from a 32-bit float. With the other 10 fraction bits, the
+/// width of a bucket is at most 2^-10 (0.1%) of the values in the bucket.
 const DROPPED_BITS: u32 = 13;
 /// Number of bits in a bucket number: the bits of a float, without the sign and the omitted bits.
 pub(super) const BUCKET_BITS: u32 = 31 - DROPPED_BITS;

@@ -195,18 +195,18 @@ pub struct ConnectionRow {
     pub channel: Option<(u16, u16)>,
     /// The largest payload of a segment in either direction.
     pub full_segment_bytes: Option<u16>,
-    /// The figures of both directions: first the client's, then the server's.
+    /// The figures of both directions, the client's direction first.
     pub directions: [DirectionFigures; 2],
-    /// The counts of both directions: first the client's, then the server's.
+    /// The counts of both directions, the client's direction first.
     pub counts: [Counts; 2],
-    /// The waits of both hosts: first the client's, then the server's.
+    /// The waits of both hosts, the client first.
     pub waits: [SenderTotals; 2],
-    /// The rates of both directions: first the client's, then the server's. `None` means too few data segments.
+    /// The rates of both directions, the client's direction first. `None` means too few data segments.
     pub rates: [Option<Box<Rates>>; 2],
-    /// The statistics of both directions: first the client's, then the server's.
+    /// The statistics of both directions, the client's direction first.
     pub statistics: [StatisticsFigures; 2],
-    /// The behaviour of both hosts: first the client's, then the server's.
+    /// The behaviour of both hosts, the client first.
     pub behaviours: [Behaviour; 2],
-    /// The times of both directions: first the client's, then the server's.
+    /// The times of both directions, the client's direction first.
     pub times: [DirectionTimes; 2],
 }

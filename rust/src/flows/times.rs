@@ -43,7 +43,6 @@ impl Times {
         self.0.add(set(TimeKind::Rtt, !from_client), rtt_ns);
         let is_pure = segment.payload_bytes == 0 && !segment.flags.any(TcpFlags::FIN | TcpFlags::SYN | TcpFlags::RST);
         let beyond_syn = judged.ack.is_some_and(|ack| ack > 1);
-        // Makes the buckets wider by omitting the lowest `bits` bits of bucket numbers.
         if let Some(lag_ns) = answer.lag_ns.get().filter(|lag_ns| *lag_ns >= 0)
             && is_pure
             && beyond_syn
@@ -58,7 +57,7 @@ impl Times {
         self.0.widen(bits);
     }
 
-    /// The quantiles of both directions: first the client's, then the server's.
+    /// The quantiles of both directions, the client's direction first.
     pub(super) fn quantiles(self) -> [DirectionTimes; 2] {
         let [client_rtt, server_rtt, client_lag, server_lag] = self.0.quantiles();
         [

@@ -191,8 +191,8 @@ fn by_bytes(acking: &Acking, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) 
 
 /// The rule about the number of segments per ACK. `prompt` is the number of ACKs without delay.
 ///
-/// A delayed ACK of several segments counts as if it covered more than two segments. The count can hide
-/// [`AckPolicy::PerTwo`], but never suggests it wrongly.
+/// A delayed ACK of several segments counts as if it covered more than two segments. This way of counting can hide
+/// [`AckPolicy::PerTwo`], but never gives `PerTwo` wrongly.
 fn by_count(acking: &Acking, prompt: i64, timer: Option<AckTimer>) -> AckPolicy {
     let (delayed, several) = (i64::from(acking.delayed_acks), i64::from(acking.delayed_several));
     let [of_one, of_two, ..] = acking.by_segments.map(i64::from);

@@ -6,8 +6,8 @@ use crate::flows::ConnectionRow;
 /// If at most 0.1% of the bytes are missing, nearly all verdicts are the same as in a complete capture.
 const FEW: f64 = 0.001;
 
-/// More bytes in flight than this multiple of the largest window mean that ACKs are missing (a heuristic). A sender
-/// stays within the window, but a capture can contain an ACK a little late.
+/// More bytes in flight than this multiple of the largest window mean that ACKs are missing (a heuristic). The limit is
+/// above 1, because a sender that stays within the window seems to exceed the window if an ACK was captured late.
 const WINDOWS_IN_FLIGHT: i64 = 2;
 
 /// Longest silence of a connection. After 24 days, TCP timestamps are no longer valid (RFC 7323, 5.5). A longer silence

@@ -21,7 +21,8 @@ const MIN_SAMPLES: i64 = 10;
 /// Bursts give a rate only if their average segment has at least 80% of the largest payload (a heuristic). No single
 /// rate describes a mix of small and large segments, as in a dialogue before a bulk transfer.
 const ALIKE_SHARE: f64 = 0.8;
-/// A bound up to 5% below the delivered rate is raised to this rate, and a lower bound is dropped (a heuristic).
+/// If a bound is up to 5% below the delivered rate, the bound is raised to the delivered rate. If it is further below,
+/// it is dropped (a heuristic).
 const NOISE_SHARE: f64 = 0.05;
 /// Factor from bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
@@ -167,8 +168,8 @@ impl Facts<'_> {
         };
         let window_segments =
             self.window_bytes.zip(self.full_bytes).and_then(|(window, full)| window.checked_div(full));
-        // Bursts exclude single segments and segments that an ACK released. The sender is also busy with these
-        // segments, so the larger of the two shares is used.
+        // The share of time in bursts is too small, because bursts exclude single segments and segments that an ACK
+        // released. The sender is busy with these segments too, so `data_share` is used if it is larger.
         let burst_share = burst.zip(span_ns).filter(|_| near).map(|(burst, ns)| burst.ns as f64 / ns as f64);
         let data_share = average_bps.zip(send_bps).map(|(average, send)| average / send);
         Bounds {
@@ -234,12 +235,11 @@ impl Facts<'_> {
         known.iter().copied().find(|known_bps| (on_link_bps - known_bps).abs() <= LINE_SHARE * known_bps)
     }
 
-    /// The flight at which the send buffer or a clamped congestion window stops the sender, or `None` if there is no
-    /// such plateau.
+    /// The size of flights at which the send buffer or a clamped congestion window stops the sender, or `None` if the
+    /// flights reach no such plateau.
     ///
-    /// The capture must be taken at the sender, contain TCP timestamps, or show flights with pauses between them. In
-    /// other captures, the path can cause the plateau. If most segments are sent one by one, each one RTT after an ACK,
-    /// the path limits the bytes per RTT.
+    /// The result is known only if the capture was taken at the sender, contains TCP timestamps, or shows pauses
+    /// between flights. In other captures, ACKs release most segments one by one, and the path can cause the plateau.
     fn send_buffer(&self, near: bool) -> Option<i64> {
         let totals = self.totals;
         let (level, full) = (totals.level_flight_bytes.get()?, self.full_bytes?);

@@ -18,7 +18,7 @@ use crate::connection::Confidence;
 use crate::flows::ConnectionRow;
 use crate::sender::NO_DISTANCE_NS;
 
-/// The capture was taken at a host if its turnaround is less than a tenth of the sum of both turnarounds.
+/// The capture was taken at a host if the host's turnaround is less than a tenth of the sum of both turnarounds.
 const NEAR_SHARE: f64 = 0.1;
 /// Longest RTT of a path (a heuristic: two geostationary satellites give 1.1 s).
 pub(crate) const LONGEST_PATH_NS: i64 = 1_500_000_000;
@@ -209,8 +209,8 @@ mod tests {
             // The handshake shows a different capture point, or none.
             ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
             ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
-            // A turnaround of exactly a tenth of the sum is not near. A host alone can need half a millisecond for an
-            // answer.
+            // The client's turnaround is a tenth of the sum, which is not near. In the second row, half a millisecond
+            // can be the delay of the host itself.
             ((2_000, 18_000), None, 1, (Middle, Some(Possible), Answers)),
             ((500, 600), None, 1, (Unknown, None, Short)),
             ((40, 50), None, 1, (Unknown, None, Short)),

@@ -89,8 +89,8 @@ impl Series {
         self.series.mark_counts().to_vec()
     }
 
-    /// Returns the series and starts an empty one. `keep` is the approximate number of points per line. `granted`
-    /// contains the maximum number of marks of each name.
+    /// Returns the series, and starts again without points. `keep` is the approximate number of points per line.
+    /// `granted` contains the maximum number of marks of each name.
     #[allow(clippy::needless_pass_by_value)] // Python hands over owned values
     fn finish(&mut self, py: Python<'_>, keep: usize, granted: Vec<usize>) -> PyResult<FigureStreams> {
         let read = || -> Result<_, ArrowError> {

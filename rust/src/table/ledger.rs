@@ -81,7 +81,8 @@ impl IntervalRow {
 
 type MakeColumn = fn(&[IntervalRow]) -> ArrayRef;
 
-/// The columns of an interval: those of the ledger, and those of the wait around the interval (`schema.WAITS`).
+/// The columns of an interval: the columns of the ledger, and the columns of the wait around the interval
+/// (`schema.WAITS`).
 const WAIT_COLUMNS: [(&str, MakeColumn); 25] = [
     ("conn", |rows| numbers::<UInt32Type, _>(rows, |row| row.conn)),
     ("from_client", |rows| flags(rows, |row| row.from_client)),

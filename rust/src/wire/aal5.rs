@@ -41,7 +41,7 @@ pub(super) struct Pdu {
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     under_way: VecDeque<UnderWay>,
-    /// The first frame and the number of the PDUs that never became complete.
+    /// The PDUs that never became complete: the first frame of the first such PDU, and the count of such PDUs.
     unfinished: Option<(u64, u64)>,
 }
 
@@ -55,7 +55,7 @@ struct UnderWay {
 }
 
 impl Cells {
-    /// Adds a user cell. The last cell of a PDU returns this PDU.
+    /// Adds a user cell. If the cell is the last one of a PDU, returns this PDU.
     ///
     /// If the last cell of a PDU is lost, this PDU and the next one look like a single PDU. The length in the second
     /// PDU's trailer reveals the loss, and both PDUs are returned as damaged.
@@ -77,7 +77,8 @@ impl Cells {
         self.under_way.remove(at).map_or_else(Vec::new, |pdu| pdu.pdus())
     }
 
-    /// Ends the reassembly. Returns the first frame and the number of the PDUs that never became complete.
+    /// Ends the reassembly. Returns the first frame of the first PDU that never became complete, and the count of such
+    /// PDUs.
     pub(super) fn finish(mut self) -> Option<(u64, u64)> {
         while !self.under_way.is_empty() {
             self.give_up_oldest();

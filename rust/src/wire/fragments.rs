@@ -1,8 +1,8 @@
 //! Reassembles IP fragments (RFC 791, 3.2; RFC 8200, 4.5), with limits on memory and waiting time.
 //!
-//! The rules are those of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). If fragments
-//! overlap, the whole datagram is dropped (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes is
-//! ignored.
+//! The reassembly follows the rules of Linux (`net/ipv4/inet_fragment.c`, `ip_fragment.c`, `net/ipv6/reassembly.c`). If
+//! fragments overlap, the whole datagram is dropped (RFC 5722; for IPv4 since Linux 4.19). A fragment without new bytes
+//! is ignored.
 //!
 //! A fragment counts with its full length even if the capture truncated it. The bytes themselves matter only in the
 //! first fragment, which contains the TCP header.

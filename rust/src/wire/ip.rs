@@ -33,7 +33,8 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 /// Reads an IPv4 header.
 ///
 /// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. Such a packet is
-/// as long as its frame. The length of the frame is also used if the total length exceeds it, as in Wireshark.
+/// as long as its frame. If the total length exceeds the length of the frame, the length of the frame is used too, as
+/// in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;
@@ -73,8 +74,8 @@ pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut I
 }
 
 /// Whether a packet of `total_bytes` fills its frame. The check applies only to a damaged PDU of known length. Random
-/// data can look like an IP header, but rarely has a matching length. A bridged Ethernet frame can have padding and a
-/// checksum after the packet.
+/// data can look like an IP header, but rarely has a matching length. The frame may be longer than the packet by the
+/// padding and the checksum of a bridged Ethernet frame.
 fn fills(cursor: &Cursor<'_>, total_bytes: usize) -> bool {
     const MAX_PADDING: usize = 46 - 20 + 4;
     cursor.trust != Trust::LengthOnly

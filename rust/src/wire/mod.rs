@@ -82,7 +82,8 @@ pub struct Dissector {
     wifi_fragments: WifiFragments,
     cells: Cells,
     decompressor: Decompressor,
-    /// Stops of single packets, with frame numbers, from frames that contain or complete several packets.
+    /// The reason why a packet was not read, and the frame number, for each unreadable packet in a frame that contains
+    /// or completes several packets.
     asides: Vec<(Stop, u64)>,
     paths: Paths,
 }
@@ -127,8 +128,8 @@ impl Dissector {
     /// An 802.11 frame can contain several packets, and an ATM cell can end two PDUs. All packets of such a frame are
     /// added. A reassembled packet gets the number of the frame that completes it, as in Wireshark.
     ///
-    /// A PDU that has lost its last cell is recognized only at the end of the channel's next PDU. The packet of this
-    /// PDU still has the frame number and time of the PDU's own last captured cell.
+    /// A PDU that has lost its last cell is recognized only at the end of the channel's next PDU. The packet of the
+    /// damaged PDU still has the frame number and time of the damaged PDU's own last captured cell.
     ///
     /// # Errors
     /// A [`Stop`] with the reason why the frame gave no packet.

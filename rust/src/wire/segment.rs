@@ -14,7 +14,7 @@ pub struct FlowKey {
 
 const IPV6_BIT: u64 = 1 << 32;
 
-/// Consistent with `Eq`: IPv4 keys omit only words that are always 0.
+/// Equal keys have equal hashes: the hash of an IPv4 key omits only words that are 0 in every IPv4 key.
 impl Hash for FlowKey {
     #[allow(clippy::inline_always)] // measured: a function call costs 33 instructions per packet
     #[inline(always)]

@@ -132,7 +132,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
 }
 
 /// Returns the next packet of an A-MSDU: two addresses, length, LLC and SNAP, and padding to a multiple of four bytes
-/// (IEEE 802.11, 9.3.2.2). The result is `None` if the rest is too short for a packet, such as the frame's checksum.
+/// (IEEE 802.11, 9.3.2.2). The result is `None` if the rest of the frame is too short for a packet, for example if only
+/// the checksum is left.
 pub(super) fn subframe<'a>(cursor: &mut Cursor<'a>) -> Option<Result<Cursor<'a>, Stop>> {
     const HEADER: &str = "A-MSDU subframe header";
     const HEADER_BYTES: usize = 14;

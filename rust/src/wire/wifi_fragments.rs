@@ -43,8 +43,8 @@ struct Waiting {
 pub(super) struct WifiFragments {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// The frames that were dropped incomplete: the captured frame with the first fragment of the first dropped frame,
-    /// and the number of dropped frames.
+    /// The 802.11 frames that were dropped incomplete: the capture's frame number of the first fragment of the first
+    /// dropped frame, and the count of dropped frames.
     given_up: Option<(u64, u64)>,
 }
 

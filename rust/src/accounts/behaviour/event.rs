@@ -22,8 +22,8 @@ pub(crate) struct Event<'a> {
     pub window_bytes: Option<u32>,
     /// Time since the sender's previous segment.
     pub since_previous: Nullable,
-    /// Whether the segment exceeds the window that the peer offered before its latest window update. Such a segment
-    /// proves that the sender has received this update.
+    /// Whether the segment exceeds the window that the peer offered before the peer's latest window update. Such a
+    /// segment proves that the sender has received this update.
     pub needed_window: bool,
     /// Whether the segment immediately follows another data segment of its sender.
     pub in_burst: bool,

@@ -56,8 +56,8 @@ impl Behaviour {
     }
 }
 
-/// Adds a segment of `sender`. At the time of the call, `receiver_direction` contains the ACK of the segment, but
-/// `sender_direction` does not contain the segment yet.
+/// Adds a segment of `sender`. At the time of the call, `receiver_direction` already includes the effect of the
+/// segment's ACK, but `sender_direction` does not include the segment yet.
 #[inline]
 pub(crate) fn take(
     event: &mut Event<'_>,
@@ -92,8 +92,8 @@ pub(crate) fn take(
 }
 
 /// Raises the lower bound of the window scale of `receiver`, whose SYN is not in the capture. The scale must allow all
-/// bytes in flight. The bound is wrong if the receiver shrinks its window, or if it offered the window before the
-/// capture.
+/// bytes in flight. The bound is wrong if the receiver has shrunk its window, because the bytes in flight then fit only
+/// into an earlier window.
 #[cold]
 fn bound_window_scale(
     sender_direction: &DirectionState,

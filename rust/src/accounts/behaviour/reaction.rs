@@ -21,16 +21,17 @@ pub struct Reaction {
     awaited_tsval: u32,
     /// The peer's latest TCP timestamp (`TSval`).
     peer_tsval: u32,
-    /// The highest right edge of the peer's window, the edge before that, and the time of the change. Without a known
-    /// window scale, only a zero window gives an edge.
+    /// The highest right edge of the peer's window, the highest right edge before the latest change, and the time of
+    /// this change. Without a known window scale, only a zero window gives an edge.
     edge: Nullable,
     edge_before: Nullable,
     edge_ts_ns: Nullable,
 }
 
 impl Reaction {
-    /// Measures a reaction time if this segment proves the arrival of an earlier one. Returns true if the segment
-    /// exceeds the peer's previous window. Such a segment proves that the host knows the peer's latest window.
+    /// Measures a reaction time if this segment proves the arrival of an earlier segment of the peer. Returns true if
+    /// the segment exceeds the peer's previous window. Such a segment proves that the host knows the peer's latest
+    /// window.
     #[inline]
     pub(super) fn answers(&mut self, segment: &Segment, placed: Placed, kind: Kind, now: Nullable) -> bool {
         if let Some(echo) = segment.options.echo()

@@ -47,7 +47,7 @@ pub struct Sending {
     /// Whether the last data before the last ACK was a small segment.
     emptied_of_small: bool,
     /// Whether the last ACK possibly emptied a full send buffer. This is possible if the ACK covered nearly as many
-    /// bytes as were ever in flight.
+    /// bytes as the largest flight had.
     emptied_of_all: bool,
 }
 
@@ -90,8 +90,8 @@ impl Sending {
 /// segment, its last piece decides.
 ///
 /// A segment as long as the MSS is full-sized. A path MTU can keep all segments below the MSS. In this case, the
-/// longest segments are full-sized, unless no segment exceeds half of the MSS. A segment of at least half of the
-/// largest offered window is never small (RFC 9293, 3.8.6.2.1).
+/// longest segments are full-sized if they exceed half of the MSS. A segment of at least half of the largest offered
+/// window is never small (RFC 9293, 3.8.6.2.1).
 #[inline]
 fn is_small(bytes: u32, sender: &DirectionState, max_window: Option<u32>) -> bool {
     let (mss, longest) = (sender.mss_bytes, sender.figures.max_segment_bytes);
@@ -140,7 +140,7 @@ impl Sending {
     }
 
     /// Adds a segment to the initial window, unless the sender already has the first ACK of data. The ACK counts as
-    /// arrived as soon as 7/8 of the host's fastest reaction time have passed since its capture.
+    /// arrived as soon as 7/8 of the host's fastest reaction time have passed since the ACK was captured.
     fn initial_window(&mut self, kind: Kind, bytes: u32, pieces: u32, now: Nullable, turnaround_ns: Option<i64>) {
         let acked_for = now.since(self.first_ack_ts_ns).get();
         let reaction_ns = turnaround_ns.filter(|least| *least > HOST_NS).map_or(0, |least| least - least / 8);

@@ -12,12 +12,12 @@ use crate::nullable::Nullable;
 
 /// Unit of buffer sizes: MCLBYTES of 4.2BSD and `SunOS`.
 const CLUSTER_BYTES: i64 = 1024;
-/// Up to 1/8 of a full-sized segment is too little data for a packet of its own.
+/// The rest of a message is tiny if it has at most 1/8 of the payload of a full-sized segment.
 const REST_PART: i64 = 8;
 /// Two segments less than 10 ms apart belong to the same message (a heuristic: slow hosts need a few milliseconds per
 /// segment).
 const SAME_MESSAGE_NS: i64 = 10_000_000;
-/// An ACK releases the segments that follow it within 1 ms.
+/// Segments that follow an ACK within 1 ms count as released by this ACK.
 const RELEASED_NS: i64 = 1_000_000;
 /// Waits of up to 10 ms are not counted, because a slow host can need this time for one segment.
 const WAIT_NS: i64 = 10_000_000;

@@ -27,8 +27,9 @@ pub(crate) struct Advanced {
     pub more: bool,
 }
 
-/// Bytes and time of busy queues. A queue is busy between two ACKs if the newest segment under the second ACK was
-/// already queued when the first ACK was captured. The bottleneck has no idle time between two such ACKs.
+/// Bytes and time of busy queues. A queue is busy between two ACKs if the newest segment that the second ACK
+/// acknowledges was already queued when the first ACK was captured. The bottleneck has no idle time between two such
+/// ACKs.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Drain {
     sum: Passed,
@@ -121,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_burst_drains_at_the_rate_of_its_acks() {
-        // All segments are sent at once, and one leaves the queue every 2 ms. The round trips are 20 ms, 22 ms, 24 ms
-        // and so on.
+        // All segments are sent at once, and one segment leaves the queue every 2 ms. The round trips are 20 ms, 22 ms,
+        // 24 ms and so on.
         let mut drain = Drain::default();
         (0..11).for_each(|number| drain.advanced(&ack(20 + 2 * number, 20 + 2 * number)));
         assert_eq!(drain.sum(), Passed { bytes: 10_000, ns: 20 * MS, samples: 10 });

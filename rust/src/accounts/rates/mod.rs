@@ -22,8 +22,8 @@ use drain::{Drain, Reading};
 /// Minimum number of data segments for rate measurements. Shorter directions have too few samples. Most directions in
 /// large captures are shorter, so this limit saves memory.
 pub(super) const MIN_DATA_SEGMENTS: u64 = 4;
-/// A wait is a pause of the application and ends a burst if it exceeds both 10 ms and two round trips (a heuristic for
-/// LANs).
+/// A wait of more than 10 ms and more than two round trips is a pause of the application and ends a burst (a heuristic
+/// for LANs).
 const PAUSE_NS: i64 = 10_000_000;
 /// If the congestion window has room, an ACK releases segments only within 0.1 ms (a heuristic: a kernel needs only a
 /// fraction of this time to send after an ACK).

@@ -24,8 +24,8 @@ const LZ4_LEGACY_MAGIC: u32 = 0x184C_2102;
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 const SKIPPABLE_MASK: u32 = 0xFFFF_FFF0;
 
-/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. When the decoder of
-/// a truncated frame gets this block, it returns the data in its window.
+/// An empty raw block with the mark of a last block (RFC 8878, 3.1.1.2), and space for a checksum. With this block at
+/// the end of a truncated frame, the decoder returns the data that is still in its window.
 const ZSTD_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
 
 /// The fault if a frame is followed by bytes that are not a frame.
@@ -54,7 +54,7 @@ pub(super) struct Framed {
     zstd: Zstd,
     place: Place,
     name: Option<&'static str>,
-    /// A fault to report after all bytes of the zstd decoder.
+    /// A fault that is reported after the zstd decoder has returned all its bytes.
     pending: Option<Fault>,
 }
 

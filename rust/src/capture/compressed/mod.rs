@@ -21,7 +21,7 @@ use xz::Xz;
 /// 30,000 and more.
 const MAX_RATIO: u64 = 4_096;
 
-/// Number of decompressed bytes without a limit on the ratio. The headers of a tiny file could exceed any ratio.
+/// The ratio is limited only after this number of decompressed bytes. Fewer bytes do no harm at any ratio.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ enum Decoding {
 pub(super) struct Decoder {
     decoding: Decoding,
     produced: u64,
-    /// A fault to report after all bytes before it.
+    /// A fault that is reported after all bytes before the fault have been returned.
     fault: Option<Fault>,
 }
 

@@ -5,7 +5,7 @@
 //! pcapng. The readers of this engine take 0.148 and 0.158 CPU seconds. All four figures include about 0.09 s for
 //! reading the file.
 //!
-//! The format is that of draft-ietf-opsawg-pcap. Variants are read as in Wireshark's wiretap.
+//! The format is defined in draft-ietf-opsawg-pcap. Variants are read as in Wireshark's wiretap.
 
 mod header;
 mod variant;

@@ -1,8 +1,8 @@
 //! Reads pcapng files. A file consists of sections, and a section of blocks. Each section has its own byte order and
 //! interfaces. Each interface has its own link type and clock.
 //!
-//! The format is that of draft-ietf-opsawg-pcapng. Files that violate the draft are read as in Wireshark 4.0, so that
-//! frames get the same numbers as in Wireshark.
+//! The format is defined in draft-ietf-opsawg-pcapng. Files that violate the draft are read as in Wireshark 4.0, so
+//! that frames get the same numbers as in Wireshark.
 
 mod block;
 mod clock;

@@ -10,8 +10,8 @@ use crate::wire::Segment;
 /// Maximum number of stored segments per direction, enough for 180 MB in flight with segments of 1,448 bytes. Segments
 /// above the limit are not stored, so no RTT is measured with them.
 const MAX_SEGMENTS: usize = 1 << 17;
-/// Maximum number of stored segments if no segment of the peer was captured. The peer's ACKs may still be captured
-/// later.
+/// Maximum number of stored segments while no segment of the peer has been captured. The limit is not 0, because the
+/// capture can still contain ACKs of the peer later.
 const MAX_SEGMENTS_UNANSWERED: usize = 1 << 10;
 /// If an empty queue has more capacity than this, its memory is released.
 const KEPT_CAPACITY: usize = 256;
@@ -166,8 +166,8 @@ impl Outstanding {
     /// timestamp that the ACK echoes, or 0.
     ///
     /// An ACK gives an RTT sample if it acknowledges up to the end of a segment and no acknowledged byte was
-    /// retransmitted (Karn's algorithm). If another acknowledged segment was captured after this segment, the other
-    /// segment triggered the ACK, so there is no sample.
+    /// retransmitted (Karn's algorithm). There is no sample either if a segment with lower sequence numbers was
+    /// captured later than the segment at the end: the later segment then triggered the ACK.
     #[inline(always)]
     pub(crate) fn acknowledge(&mut self, ack: i64, una: i64, echo: u32, mss_bytes: u32) -> Acknowledged {
         let mss = if mss_bytes > 0 { i64::from(mss_bytes) } else { i64::MAX };
@@ -181,7 +181,7 @@ impl Outstanding {
                 break;
             }
             if sent.end <= una {
-                // The range was captured again after its ACK, so this ACK gives no information about it.
+                // The range was captured again after its ACK, so this ACK gives no information about the range.
                 self.queue.pop_front();
                 continue;
             }

@@ -86,7 +86,7 @@ class Run:
         capture: the object `capture` of the analysis JSON.
         verdict: the verdict sentence.
         services: server port → service. Services with most payload come first.
-        services_left_out: number of services in addition to `MAX_SERVICES`, which are not compared.
+        services_left_out: number of services beyond the `MAX_SERVICES` largest; they are not compared.
         connections_without_data: number of connections that are only counted.
         vantages: capture points of the compared connections.
         findings: findings, most expensive first.

@@ -66,8 +66,7 @@ def on_path_ns(row: Mapping[str, Any], sent_bytes: int) -> int | None:
 
 
 def reached(row: Mapping[str, Any]) -> str:
-    """Return the reached share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown, or is the rate of the
-    sender."""
+    """Return the reached share of the bound: `94% of the bound of 19.1 Mb/s`; empty if the bound is unknown or is set by the sender."""
     if row["reached_share"] is None or row["bound_by"] == "send":
         return ""
     return f"{numbers.share(row['reached_share'])} of the bound of {numbers.rate(row['bound_bps'])}"

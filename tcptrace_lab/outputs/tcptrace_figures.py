@@ -58,7 +58,7 @@ class Figure:
         label: its name in the long listing.
         value: the figure, in the unit that tcptrace prints; None if unknown.
         columns: the columns from which the figure is computed, without endpoint prefix.
-        unit: the unit that the listing prints after it.
+        unit: the unit that the listing prints after the value.
         form: its format.
         differs: why the figure of tcptrace 6.6.7 can differ from ours, without the subject ("counts ..."); empty if it never differs.
     """

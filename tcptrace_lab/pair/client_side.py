@@ -40,7 +40,7 @@ def near_client(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame, 
 
 
 def _hops(pairs: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> pl.Series:
-    """Return how many hops lower the mean TTL of the client's packets is in the second capture; 0 if unknown."""
+    """Return the mean TTL of the client's packets in the first capture, minus that in the second capture; 0 if unknown."""
     mean = pl.col("ttl").cast(pl.Float64).mean()
     a = first.filter("from_client").group_by("conn").agg(a_ttl=mean)
     b = second.group_by("conn", "from_client").agg(b_ttl=mean)

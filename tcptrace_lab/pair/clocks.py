@@ -2,9 +2,9 @@
 
 Each packet has a difference: its time in the second capture minus its time in the first. For a packet from the first capture point to the
 second, the difference is the clocks' offset plus the packet's delay. For a packet in the other direction, it is the offset minus the delay.
-Delays are not negative. So no packet of the first direction has a difference below the offset, and no packet of the other direction has one
-above it. The offset changes over time along a straight line, whose slope is the drift. This line therefore lies in the corridor between the
-differences of the two directions.
+Delays are not negative. So no packet of the first direction has a difference below the offset, and no packet of the other direction has a
+difference above the offset. The offset changes over time along a straight line, whose slope is the drift. This line therefore lies in the
+corridor between the differences of the two directions.
 
 With a wrong slope, a line touches one side of the corridor early and the other side late, which makes the corridor narrower. So the slope
 with the widest corridor is the drift. A few packets suffice, because delays return to their minimum again and again. The corridor is as
@@ -47,7 +47,8 @@ The difference is measured from a line. This line first has slope 0, and then th
 """
 
 SEARCH_STEPS = 110
-"""Number of search steps. Each step leaves at most 2/3 of the interval of slopes. At the end, it is below 1 ns per century."""
+"""Number of search steps. Each step leaves at most 2/3 of the interval of slopes. At the end, the interval is narrower than 1 ns per
+century."""
 
 MIN_PACKETS = 1
 """Minimum number of packets per direction for an alignment."""

@@ -44,7 +44,8 @@ class Found:
 
     Attributes:
         single: `sent_row received_row` of packets whose headers are unique in both captures. A row is null if its capture lacks the packet.
-        several: `sent_row received_row rank key` of packets with identical headers. These share a `key`, and are paired in capture order.
+        several: `sent_row received_row rank key` of packets with identical headers. Packets with identical headers share a `key`, and are
+            paired in capture order.
     """
 
     single: pl.DataFrame
@@ -57,7 +58,7 @@ def matched(sent: Packets, received: Packets) -> Found:
     Args:
         sent: packets as captured near their sender, with `row` (0, 1, …), `direction` (a number, see `Pair`), `there`, `BASE` and `MARKS`.
             `there` is True from the first capture point to the second.
-        received: packets as captured near their receiver, with these columns and with equal stream offsets.
+        received: packets as captured near their receiver, with the columns of `sent`. A packet has equal stream offsets in both.
     """
     sides = sent, received
     parts = 1 + max(rows.height for rows in sides) // PART_PACKETS

@@ -47,10 +47,10 @@ class Pair:
 
     Attributes:
         captures: the objects `capture` of both JSON documents, in the given order.
-        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. The row number of the pair, times
-            two, is the `direction` of packets that the first capture's client sent. The server's packets have one more.
+        connections: `a b swapped shared first_is_near_client known_by`, one row per pair of connections. In row n, packets that the client
+            of the first capture sent have the `direction` 2n, and packets that the server sent have 2n + 1.
         endpoints: `ENDPOINT_COLUMNS` of both captures, with the partners of a pair in the same row.
-        clock: the second capture's clock relative to the first's; None if a direction has too few matched packets.
+        clock: the clock of the second capture, relative to the clock of the first; None if a direction has too few matched packets.
         packets: the fate of each packet, as `packet_fates.packets` returns it.
     """
 

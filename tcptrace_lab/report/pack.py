@@ -139,8 +139,7 @@ def _columns(known: Sequence[Any]) -> list[dict[str, Any]] | None:
 
 
 def _integers(known: Sequence[Any], *, whole: bool) -> tuple[int, Sequence[int]] | None:
-    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if nine are not
-    enough."""
+    """Return the smallest number of decimals that represents all values exactly, and the values as integers; None if nine are too few."""
     if max(map(abs, known)) >= _LARGEST_EXACT:
         return None
     if whole:

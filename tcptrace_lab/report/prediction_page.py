@@ -1,5 +1,4 @@
-"""Writes the page of a prediction: the message sizes that stall, and a table with the share of these sizes for each pair of buffer
-sizes."""
+"""Writes the page of a prediction: the message sizes that stall, and a table with the share of such sizes per pair of buffer sizes."""
 
 from __future__ import annotations
 

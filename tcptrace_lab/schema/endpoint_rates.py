@@ -19,4 +19,4 @@ PACE = (
     Column("cut_at_bytes", "Int64", Unit.BYTES, "Offset of the first cut from the start of the message", "null unless all messages are cut at the same offset"),
     Column("cut_frame", "Int64", Unit.FRAME, "Frame of the last segment of the first cut message", "null without cut messages"),
 )
-"""Bytes that drained from queues and the time this took, as sums; messages that buffers cut."""
+"""Sums over a connection: the bytes that drained from queues, the time in which they drained, and the messages that buffers cut."""

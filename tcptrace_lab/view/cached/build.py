@@ -88,7 +88,7 @@ def _connections(analysis: Analysis, folder: Path) -> pl.LazyFrame:
 
 
 def _ends(connections: pl.LazyFrame, first_ns: int, timeline: Timeline) -> tuple[Shares, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Return how connections share files, and whether the main direction of each connection is the client's."""
+    """Return how connections share files, and whether the client sends the data of each connection's main direction."""
     rows = connections.select(
         "conn",
         "first_ts_ns",

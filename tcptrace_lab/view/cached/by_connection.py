@@ -29,7 +29,7 @@ GROUP_ROWS = 16_384
 """Number of rows that are decoded together when a file is read. A query about a small connection decodes one or two such groups."""
 
 _HELD_ROWS = 262_144
-"""Number of rows of a table in memory at which they are written to temporary files."""
+"""If a table has this many rows in memory, the rows are written to temporary files."""
 
 
 class Shares(NamedTuple):

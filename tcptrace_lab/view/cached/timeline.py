@@ -1,7 +1,7 @@
 """The overview of a capture over time: bytes, open connections and time by cause, in a fixed number of bins.
 
-The sums are stored cumulatively, so that every window and every number of columns takes equally long to read. The causes are those of each
-connection's main direction, which has more payload than the other.
+The sums are stored cumulatively, so that every window and every number of columns takes equally long to read. The time by cause covers only
+the main direction of each connection: the direction with more payload.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def read(folder: Path, bin_ns: int, from_ns: int, to_ns: int, width: int) -> dic
     """Return the overview of a window, in at most `width` columns of whole bins.
 
     Returns:
-        `from_ns`, `to_ns` and `column_ns`. For each column: `client_bytes`, `server_bytes`, `open` (the larger number of open connections
-        at its two edges), and `causes` (ns per cause; causes without time are left out).
+        `from_ns`, `to_ns` and `column_ns`. For each column: `client_bytes`, `server_bytes`, `open` (the number of open connections at the
+        start or at the end of the column, whichever is larger), and `causes` (ns per cause; causes without time are left out).
     """
     total = np.load(folder / _FILE, mmap_mode="r", allow_pickle=False)
     first = min(max(from_ns // bin_ns, 0), BINS - 1)

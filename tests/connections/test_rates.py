@@ -215,8 +215,8 @@ def test_what_comes_evenly_spread_to_a_receiver_reveals_no_send_buffer(tmp_path:
 def test_a_bottleneck_of_a_known_rate_is_measured_at_the_sender(tmp_path: Path) -> None:
     """The bottleneck carries 5 Mb/s. A frame of 1514 bytes has 1448 bytes of data, so the data rate is 4.782 Mb/s.
 
-    If the process that emulates the path runs late, the expected rate is that at which the data arrived. A capture at the receiver does not
-    show that the path had a queue.
+    If the process that emulates the path runs late, the data arrive more slowly, and the expected rate is the rate of their arrival. A
+    capture at the receiver does not show that the path had a queue.
     """
     narrow = PathModel(delay_s=0.010, rate_bps=5_000_000, queue_bytes=500_000)
     experiment = Experiment(Medium("tap", 1500, forward=narrow, backward=PathModel(delay_s=0.010)), Bulk(1_000_000))

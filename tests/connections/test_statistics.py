@@ -33,7 +33,7 @@ def side(folder: Path, text: str, name: str) -> dict[str, Any]:
 def test_round_trips_three_ways_each_with_its_samples(tmp_path: Path) -> None:
     """The SYN's RTT is 10 ms. One ACK covers two segments.
 
-    By Karn's rule, the RTT sample is that of the newer segment (108 - 101 ms); by the timestamp, that of the older segment (108 - 100 ms).
+    By Karn's rule, the newer segment gives the RTT sample (108 - 101 ms). By the timestamp, the older segment gives it (108 - 100 ms).
     """
     found = client(
         tmp_path,

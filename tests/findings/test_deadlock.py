@@ -107,7 +107,8 @@ def test_the_frames_of_a_lock_are_the_ends_of_its_waits_and_their_late_acks(tmp_
 def test_a_buffer_below_what_lets_an_ack_go_is_not_cured_by_nodelay_alone(tmp_path: Path) -> None:
     """With a receive buffer of 49,152 bytes, the receiver waits for 17,204 bytes (35%), and the sender for 9,148 queued bytes.
 
-    The send buffer is 17,204 + 9,148 − 16,384 = 9,968 bytes too small. It is even smaller than the 17,204 bytes alone.
+    The send buffer is 17,204 + 9,148 − 16,384 = 9,968 bytes too small. Its 16,384 bytes are even less than the 17,204 bytes for which the
+    receiver waits.
     """
     (lock,) = late(tmp_path, opened(9148, 49152) + rounds([[8192]] * 8, 49152))
     assert lock.id == "throughput-deadlock"

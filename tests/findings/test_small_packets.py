@@ -142,8 +142,8 @@ def messages(count: int, sizes: list[int], *, wait_ms: int = 0, each_ms: int = 3
 def test_messages_cut_where_a_buffer_ends_are_priced(tmp_path: Path) -> None:
     """According to Mosher, a buffer of 2048 bytes cuts a message of 1025 bytes after byte 1024.
 
-    20 messages take 40 segments, but could take only 20. The first three segments of a direction, here two messages, are not judged. The
-    third message ends in frame 11.
+    20 messages take 40 segments, but could take only 20. The first three segments of a direction are not judged, so the first two messages
+    are not counted. The third message ends in frame 11.
     """
     (found,) = small(tmp_path, messages(22, [1024, 1]))
     assert (found.id, str(found.severity), str(found.confidence)) == ("tinygrams", "info", "consistent")

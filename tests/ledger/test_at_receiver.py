@@ -55,8 +55,8 @@ def test_a_flight_that_leaves_room_for_one_segment_waited_for_the_window_that_fl
     """Two flights have six segments. Two more flights have seven, which fill the receive window.
 
     The flights of six leave room for one segment. Linux does not send while less than a third of the window is free
-    (`tcp_tso_should_defer`). The capture never shows a whole flight in transit, because each segment is ACKed at once. Slow start limits
-    the first flight, because nothing shows how large it could have been.
+    (`tcp_tso_should_defer`). The capture never shows a whole flight in transit, because each segment is ACKed at once. Only the first
+    flight has the cause slow start, because nothing shows that it could have been larger.
     """
     text = opened().replace("win 65535", f"win {7 * MSS}") + flights([6, 6, 7, 7], 0.0400, window=7 * MSS)
     reported = lasted(tmp_path, text.replace(f"<mss {MSS}>", f"<mss {MSS}, sackOK>"))

@@ -64,7 +64,7 @@ def test_writes_on_a_clock_are_the_applications_and_not_the_paths_or_the_buffers
 def test_a_pipeline_that_awaits_its_replies_fills_no_send_buffer(tmp_path: Path, *, replies: bool) -> None:
     """Each batch has 67,160 bytes in 46 segments and is acknowledged after 20.5 ms. The next batch is sent 0.1 ms later.
 
-    Without replies, ACKs release full segments, always in the same number. So the send buffer has no room for more.
+    Without replies, each batch of equal size begins just after an ACK. So the send buffer had no room before that ACK.
     """
     size, lines = 46 * MSS, []
     for turn in range(TURNS):

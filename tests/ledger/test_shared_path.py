@@ -47,10 +47,10 @@ def test_an_ack_that_leaves_out_what_left_a_round_trip_before_stood_in_a_queue(t
 def test_an_ack_that_is_late_behind_others_that_were_late_as_well_stood_in_a_queue(
     tmp_path: Path, late_ms: float, *, is_delayed: bool
 ) -> None:
-    """The path has an RTT of 100 ms. The ACKs of ten segments release twenty more.
+    """The path has an RTT of 100 ms. Eleven segments are sent. The ACKs of the first ten arrive after 100 or 130 ms.
 
-    The ACK of the eleventh segment arrives 40 ms after the first of these ACKs. If the other ACKs took only 100 ms, this ACK is a delayed
-    ACK.
+    The ACK of the eleventh segment arrives 40 ms after the ACK of the first. It is a delayed ACK only if the other ACKs took no more than
+    the RTT.
     """
     text, at_ms = OPENED.replace("20ms", "100ms"), 300 + late_ms
     train = [line for n in range(10) for line in (acks(at_ms + n / 100, n, 1), data(at_ms + n / 100 + 0.001, 11 + 2 * n, 2))]
@@ -230,7 +230,7 @@ def test_while_a_request_stands_in_a_queue_the_path_has_it_and_not_the_peer(tmp_
     """The ACK of ten segments arrives 150 ms after them, and the answer 340 ms after them.
 
     If only one segment is sent, its late ACK is possibly a delayed ACK, so only the RTT of 20 ms counts as network. The rest of the time
-    until the answer is the peer's. The application needs another 20 ms after the answer.
+    until the answer has the cause peer. After the answer, the application takes 20 ms.
     """
     answer = f"380ms S > C P. 1:101 ack {1 + MSS * segments} win 4000"
     answered = [acks(100, 0, segments, 10)] if segments > 1 else [acks(190, 0, 1)]

@@ -95,7 +95,7 @@ def test_rack_resends_what_a_later_segment_overtook_by_a_quarter_round_trip(tmp_
 
 
 def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Path) -> None:
-    """After PTO = 2 SRTT = 20 ms, the probe repeats the last segment (RFC 8985, 7.2 and 7.3).
+    """After the probe timeout (PTO = 2 SRTT = 20 ms), the probe repeats the last segment (RFC 8985, 7.2 and 7.3).
 
     A timeout retransmits the first (RFC 6298, 5.4).
     """
@@ -115,7 +115,7 @@ def test_a_probe_resends_the_last_segment_and_the_timeout_the_first(tmp_path: Pa
 
 
 def test_a_probe_for_a_single_segment_waits_for_its_delayed_ack(tmp_path: Path) -> None:
-    """With one segment outstanding, RFC 8985, 7.2 sets PTO = 2 SRTT + WCDelAckT = 20 + 200 ms.
+    """With one segment outstanding, the probe timeout is PTO = 2 SRTT + WCDelAckT = 20 + 200 ms (RFC 8985, 7.2).
 
     The second silence of the sender ends with a retransmission timeout.
     """

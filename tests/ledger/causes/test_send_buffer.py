@@ -107,7 +107,8 @@ def test_a_plateau_counts_as_such_below_a_top_that_was_reached_twice(tmp_path: P
     """Two flights have 8,252 bytes, eight 7,300 and one 5,840.
 
     The plateau is 7,300 bytes, because no flight is a whole segment larger. The second flight is no larger than the first, so slow start
-    limits only the first. The third flight follows a small segment that is in flight, so Nagle's algorithm possibly delayed it as well.
+    limits only the first. The third flight waits for the ACK of a small segment, so its wait has an unknown cause: possibly, Nagle's
+    algorithm delayed it.
     """
     text = flights([[*full(5), 952]] * 2 + [full(5)] * 8 + [full(4), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=False, window=60_000) + text)
@@ -129,7 +130,7 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 
 @pytest.mark.parametrize(("old", "last", "rounds"), [(True, 6, 9), (False, 6, 6), (False, 5, 10)])
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
-    """Six flights have five segments, three have three, and one more follows.
+    """Six flights have five segments each. Three flights have three segments each. Then one larger flight follows.
 
     The second and third flights of three did not grow. Newer senders can leave slow start without a loss (RFC 9406). For them, a last
     flight that is one segment larger than the plateau proves nothing.
@@ -147,8 +148,8 @@ def test_one_ack_that_comes_late_alone_shows_no_queue(
 ) -> None:
     """Flights have five segments.
 
-    In the last flight, the first segments are ACKed in time or 10 ms late. The last one or three are ACKed 15 ms after that. On current
-    hosts, the network card possibly merged the three segments after a queue.
+    In the last flight, one or three segments are ACKed 15 ms after the other segments, which are ACKed in time or 10 ms late. If one ACK
+    covers three segments, the network card of a current host possibly merged them after a queue.
     """
     at_s, seq, most = 0.04 + 7 * ROUND_MS / 1000, 1 + 35 * MSS, 10 - rest
     first_s, rest_s = at_s + in_time_ms / 1000, at_s + (in_time_ms + 15) / 1000

@@ -1,7 +1,7 @@
 """Headers before IP. Each function turns an IP packet (or a payload) into bytes.
 
-Scapy makes the headers that it supports. The other headers are written out, and the code names their document. If there is no document, the
-source is Wireshark's dissector.
+Scapy makes the headers that it supports. The other headers are written out, next to the name of the document that defines them. Without
+such a document, the source is Wireshark's dissector.
 """
 
 from __future__ import annotations

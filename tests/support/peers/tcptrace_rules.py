@@ -1,8 +1,8 @@
 """Reasons why a figure of tcptrace 6.6.7 differs from ours.
 
 tcptrace computes some figures differently, or from other segments. `printed` computes from our figures what tcptrace must print
-(`tcptrace_figures` describes each computation). If the result matches, the two programs agree. `reason` names a difference that our figures
-show but cannot predict. `golden/tcptrace-deviations.tsv` has the number of these differences in each capture.
+(`tcptrace_figures` describes each computation). If tcptrace prints something else, `reason` returns why. `golden/tcptrace-deviations.tsv`
+has the number of such differences in each capture.
 """
 
 from __future__ import annotations

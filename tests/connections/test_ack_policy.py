@@ -213,7 +213,7 @@ def test_two_full_segments_worth_is_distinguished_from_every_second_segment(tmp_
 def test_a_share_of_the_buffer_is_reported_where_it_is_less_than_two_segments(tmp_path: Path) -> None:
     """SunOS 4.1 over ATM sends an ACK for 35% of its buffer of 16,384 bytes: 5,735 bytes.
 
-    Segments of 5,700 bytes wait for the timer, those of 5,800 bytes do not. The MSS is 9,148.
+    Segments of 5,700 bytes wait for the timer, and segments of 5,800 bytes do not. The MSS is 9,148.
     """
     sizes = [5700, 5800] * 5
     text = bulk(sizes, {number: 45.0 if size == 5700 else 0.0 for number, size in enumerate(sizes)}).replace("mss 1460", "mss 9148")

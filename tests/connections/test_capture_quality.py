@@ -256,7 +256,7 @@ def test_a_clock_that_ticks_coarsely_in_a_file_that_promises_more_shows_nothing_
 def test_a_file_whose_packets_are_out_of_order_is_to_be_sorted(tmp_path: Path) -> None:
     """The hosts send 120 and 1,884 bytes.
 
-    The packets are shuffled like those of the capture test5-lines-randomized of simsong/tcpflow.
+    The packets are shuffled like the packets of the capture test5-lines-randomized of simsong/tcpflow.
     """
     whole = packets.frames("""
         0.000 C > S  S   0:0(0)          win 65535 <mss 1460, sackOK>

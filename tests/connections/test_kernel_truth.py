@@ -21,7 +21,7 @@ from tests.support.places import CAPTURES
 
 SIDES = sorted(schema.SIDES)
 JIFFY_MS = 4.0
-"""Resolution of the kernel's counters of limited time (250 Hz)."""
+"""Resolution of the kernel's counters of the time in which something limited a sender (250 Hz)."""
 
 
 def _settings() -> list[dict[str, Any]]:

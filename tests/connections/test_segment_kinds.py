@@ -127,7 +127,7 @@ def test_ack_repeated_with_data_is_no_duplicate_ack(tmp_path: Path) -> None:
 
 
 def test_ack_repeated_with_another_window_is_a_window_update(tmp_path: Path) -> None:
-    """The advertised window of a duplicate ACK equals that of the last ACK (RFC 5681, 2 (e))."""
+    """The advertised window of a duplicate ACK equals the window of the last ACK (RFC 5681, 2 (e))."""
     read = read_text(
         tmp_path,
         f"""{HANDSHAKE}

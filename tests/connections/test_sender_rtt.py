@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AT_RECEIVER = ["ethernet-loss-at-server", "ethernet-reordering-at-server", "ethernet-small-receive-window-at-server", "ethernet-duplicates"]
-"""Captures at the server of paths with an RTT of 20 ms, over which the client sends."""
+"""Captures at the server, to which the client sends over a path with an RTT of 20 ms."""
 
 AT_SENDER = ["ethernet-loss", "ethernet-ipv6-bulk", "ethernet-slow-start", "ethernet-two-way"]
 

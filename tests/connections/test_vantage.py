@@ -22,7 +22,7 @@ MS = 1_000_000
 TRUTH = scenarios()
 
 DELAYED = [name for name, made in TRUTH.items() if made["relay"] is not None and made["connections_ended"] == 1]
-"""Captures over a path with a delay, which is long enough to find the capture point."""
+"""Captures of paths whose delay is long enough to show the capture point."""
 
 AT_ONCE = [
     name for name, made in TRUTH.items() if made["relay"] is None and made["medium"]["kind"] != "lo" and made["connections_ended"] == 1
@@ -58,7 +58,7 @@ MIDDLE = """
     0.032 S > C P. 1:101  ack 101
     0.044 C > S .         ack 101
 """
-"""An exchange captured between the hosts: the RTT to the client is 12 ms, that to the server 10 ms."""
+"""An exchange captured between the hosts: the RTT is 12 ms to the client and 10 ms to the server."""
 
 
 def test_between_the_ends_both_are_far(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ IMPATIENT = """
     ],
 )
 def test_a_slow_handshake_says_what_was_slow(tmp_path: Path, text: str, title: str, mechanism: str, remedy: str, cost_ms: int) -> None:
-    """The expected times are computed from the times in `text`. The RTT is that of the data after the handshake."""
+    """The expected times are computed from the times in `text`. The RTT is measured on the data after the handshake."""
     (reported,) = slow(analyzed(tmp_path, text))
     assert reported.title == title
     assert mechanism in reported.mechanism

@@ -36,7 +36,7 @@ RUNS = [(name, 1) for name in TRIALS] + [("loss", 2), ("everything", 2), ("every
 """Pairs of the name of an experiment and its seed."""
 
 MIN_RTT_SHARE, MIN_RTT_US = 0.03, 50
-"""Allowed difference between the smallest RTT of the capture and that of the kernel: 3% or 50 µs."""
+"""The smallest RTT in the capture is allowed to differ from the kernel's smallest RTT by 3% or 50 µs."""
 
 TIMESTAMP_US = 1_000
 """One tick of the kernel's timestamp clock in microseconds.

@@ -95,7 +95,7 @@ def test_a_short_form_runs_and_all_that_it_says_is_there(name: str, performed: d
     seen = {name: tshark_bytes(folder / "captures" / f"{name}-client.pcapng") for name in rows["captures"].unique()}
     for row in rows.iter_rows(named=True):
         point = declared.points[row["point"]]
-        # tshark counts all bytes on the wire. FTP's client port is that of the data connection, which carries only the file.
+        # tshark counts all bytes on the wire. For FTP, the client port is the port of the data connection, which carries only the file.
         headers = 1_000 * row["operations"] if point["transfer.kind"] == "http" else 0
         assert (
             row["payload_bytes"]

@@ -119,7 +119,7 @@ def test_second_copy_of_one_packet_is_copied_not_resent() -> None:
 def test_new_packet_overtaken_by_an_older_stretch_sent_again_came_in_order() -> None:
     """Packet 2 is lost. Its retransmission, packet 5, overtakes the new packet 4.
 
-    The bytes of packet 4 follow those of packet 2, so neither packet is out of order.
+    The bytes of packet 4 follow the bytes of packet 2, so neither packet is out of order.
     """
     path = log([*FLIGHT, packet(1, 1000)], [0, 1, 3, 5, 4])
     assert truths(at_receiver(path))[-2:] == [(5, "resent"), (4, "new")]

@@ -331,7 +331,7 @@ def test_flights_that_double_with_each_round_trip_are_slow_start(tmp_path: Path)
 
 
 def test_a_window_owns_only_what_the_line_stands_idle(tmp_path: Path) -> None:
-    """The line has 10 Mb/s, and timestamps are those of a frame's first bit.
+    """The line has 10 Mb/s, and the timestamp of a frame is the time of its first bit.
 
     Two full segments (1538 bytes on the line, 1.23 ms each) fill the window of 2944 bytes. The ACK of both segments arrives 20 ms (one RTT)
     after the second one is on the line. In each 22.46 ms, the line is busy for 2.46 ms. The window is the cause of the other 20 ms.

@@ -29,9 +29,9 @@ FIRST_MS = 200 - 20
 """Time from the handshake to the client's first question."""
 BEGIN_MS, END_MS, EVERY_MS = 40, 2_200, 5
 SHORT_MS = 10 + 2 + 1
-"""The ledger's queueing delay is allowed to be too short by this much.
+"""The ledger's queueing delay is allowed to be too short by this many milliseconds.
 
-A packet shows the queue every 10 ms. The error is at most these 10 ms, plus two ticks of the timestamp clock, plus 1 ms.
+The number is the sum of the 10 ms between two packets that show the queue, two ticks of the timestamp clock, and 1 ms.
 """
 OTHER_HOST = "10.0.0.9"
 

@@ -107,7 +107,7 @@ def test_a_bsd_sender_holds_a_small_segment_behind_a_full_one(tmp_path: Path) ->
 
 
 def test_two_small_segments_behind_full_ones_prove_nothing(tmp_path: Path) -> None:
-    """A small segment waits behind a full one, twice. A congestion window of one segment explains this as well as Nagle's algorithm."""
+    """Twice, a small segment waits behind a full one. Nagle's algorithm or a congestion window of one segment can be the cause."""
     assert nagle_ms(tables(tmp_path, questions((1460, 100), [True] * 2))) == []
 
 
@@ -119,7 +119,7 @@ def test_a_sender_that_once_let_a_small_segment_pass_a_full_one_is_no_bsd(tmp_pa
 
 
 def _moved(text: str, client: int, server: int) -> str:
-    """Add `client` to all sequence numbers of the client in an exchange, and `server` to those of the server."""
+    """Add `client` to all sequence numbers of the client in an exchange, and `server` to all sequence numbers of the server."""
     lines = []
     for line in text.splitlines():
         words = line.split()

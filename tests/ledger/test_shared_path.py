@@ -304,7 +304,7 @@ def at_receiver(*, queued: bool) -> str:
 
 
 def test_behind_a_queue_a_window_that_is_full_all_the_time_holds_its_sender_all_the_time(tmp_path: Path) -> None:
-    """The window is full from the last segment of the second flight (129 ms) to that of the last flight (289 ms).
+    """The window is full from 129 ms (last segment of the second flight) to 289 ms (last segment of the last flight).
 
     The ledger is also allowed to count the time in which the first flight filled the window.
     """

@@ -18,7 +18,7 @@ HANDSHAKE = """
 """
 """Frames 1 to 3 are a handshake captured at the client.
 
-From the capture point, the RTT to the server is 10 ms, and that to the client 1 ms.
+From the capture point, the RTT is 10 ms to the server and 1 ms to the client.
 """
 
 WITHOUT_SACK = HANDSHAKE.replace("sackOK, ", "")
@@ -30,7 +30,7 @@ AT_SERVER = """
 """
 """Frames 1 to 3 are a handshake captured at the server.
 
-From the capture point, the RTT to the server is 0.1 ms, and that to the client 20 ms.
+From the capture point, the RTT is 0.1 ms to the server and 20 ms to the client.
 """
 
 NOTHING = re.compile(r"(?<![\d.,])0 (?!B\b)[a-zA-Z]")
@@ -60,7 +60,7 @@ def figures(read: engine.Read, side: str, *names: str) -> tuple[Any, ...]:
 def of_nothing(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the texts of findings with a count or cost of zero.
 
-    The findings are those of the JSON. Such a finding reports something that did not happen.
+    The findings come from the JSON document. A finding with such a zero reports something that did not happen.
     """
     reported = list(findings)
     free = [f"{one['id']}: no cost" for one in reported if one["cost_s"] is not None and one["cost_s"] <= 0]

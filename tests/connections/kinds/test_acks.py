@@ -95,7 +95,7 @@ def test_keepalives_of_an_idle_connection_miss_no_byte(tmp_path: Path) -> None:
 def test_the_keepalives_of_both_sides_carry_a_byte_where_a_capture_begins_with_them(tmp_path: Path) -> None:
     """Each keepalive of Windows repeats the last byte sent, without PSH (RFC 9293, 3.9.1.2, MUST-61).
 
-    The server answers the client's second keepalive. It sends a keepalive of its own 10 ms later.
+    The server answers the client's second keepalive, and sends a keepalive 10 ms later.
     """
     text = """
         0.000 C > S . 800:801(1) ack 5001

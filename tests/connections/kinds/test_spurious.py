@@ -55,7 +55,7 @@ def test_a_dsack_inside_the_second_block(tmp_path: Path) -> None:
 
 
 def test_a_timestamp_echo_proves_a_timeout_needless(tmp_path: Path) -> None:
-    """The ACK echoes the timestamp of the original (1020), not that of the retransmission (1250): Eifel detection, RFC 3522, 3.2."""
+    """The ACK echoes the timestamp of the original (1020), not of the retransmission (1250). This is Eifel detection (RFC 3522, 3.2)."""
     read = read_text(
         tmp_path,
         f"""{STAMPED}

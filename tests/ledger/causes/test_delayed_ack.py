@@ -69,7 +69,7 @@ TOLD = {
 
 @pytest.mark.parametrize("family", TOLD)
 def test_a_receiver_is_given_the_switch_of_its_own_stack(tmp_path: Path, family: str) -> None:
-    """The sender's SYN is that of Linux. It shows nothing about the receiver's stack."""
+    """The sender's SYN shows that the sender is Linux, but nothing about the receiver's stack."""
     server, switch, not_its_own = TOLD[family]
     text = opened(f"{ASKED}> {{ttl 64}}", server) + held()
     last = found(packets.capture(tmp_path / "exchange.pcap", text))["nagle-delayed-ack"].remedy[-1]

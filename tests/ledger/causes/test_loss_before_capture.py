@@ -76,7 +76,7 @@ def test_one_that_sends_alone_numbers_nothing_but_data(tmp_path: Path, left_out:
 
 
 def test_a_number_that_comes_late_was_not_lost(tmp_path: Path) -> None:
-    """The missing IP ID is that of an ACK, which arrives late. The next question arrives 215 ms later."""
+    """The missing IP ID belongs to an ACK that arrives late. The next question arrives 215 ms later."""
     text = questions(215.0, 1)
     answered, number = 1 + 400 * LATE, 100 + LATE
     before = 1 + 300 * LATE

@@ -145,7 +145,7 @@ def test_a_rest_behind_a_flight_at_which_full_segments_stop_waits_for_the_buffer
 
 @pytest.mark.parametrize(("first", "confidence"), [(2_047, "proved"), (2_048, "consistent")])
 def test_a_sender_whose_buffer_may_be_full_is_not_proved_to_follow_nagles_rule(tmp_path: Path, first: int, confidence: str) -> None:
-    """The smallest send buffer is that of 4.2BSD: 2,048 bytes. Fewer bytes in flight do not fill it."""
+    """4.2BSD has the smallest send buffer: 2,048 bytes. Fewer bytes in flight fill no send buffer."""
     reported = judged_text(tmp_path, exchanges(first, 904, 5))
     assert (reported["client_nagle"], reported["client_nagle_confidence"]) == ("on", confidence)
 

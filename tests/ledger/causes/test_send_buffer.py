@@ -301,7 +301,7 @@ def test_a_small_segment_that_let_room_pass_was_held_by_nagle(tmp_path: Path) ->
 
 
 def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_path: Path) -> None:
-    """Only the ACK of all data opens the window, so the window explains the wait as well as Nagle's algorithm."""
+    """Only the ACK of all data opens the window, so the window and Nagle's algorithm explain the wait equally well."""
     window = 2 * MSS
     reported = lasted(tmp_path, opened(old=True, window=window) + messages(500, window=window, room_first=False))
     assert "nagle" not in reported

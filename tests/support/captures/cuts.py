@@ -39,7 +39,7 @@ FLOOR_NS: Final = 2_000_000
 OF_SILENCE: Final = frozenset({"idle", "application", "peer"})
 """Causes of silence. After a cut, one of them is allowed to replace another.
 
-Whether a silence is idle depends on the pauses of the whole transfer, and on which host opened it.
+Whether a silence is idle depends on all pauses of the transfer, and on which host opened the connection.
 """
 
 Direction: TypeAlias = tuple[int, bool]

@@ -20,7 +20,7 @@ EXCHANGE = """
     2 {client} > {server} P.  1:101(100) ack 1  {{ttl 61}}
     3 {server} > {client} P.  1:4(3)     ack 101
 """
-"""The exchange that each framing carries. It has segments with and without data, and one shorter than Ethernet's minimum."""
+"""The exchange that each framing carries. It has segments with and without data, and one frame is shorter than Ethernet's minimum."""
 
 EXCHANGE_FRAMES = 4
 

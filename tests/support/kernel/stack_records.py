@@ -41,7 +41,7 @@ def program(at_ms: float, kind: str, size: int = 0, *, no_space: bool = False) -
 
 
 def handshake(answer: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records of a handshake. `answer` has those of the SYN-ACK."""
+    """Return the records of a handshake. `answer` has the records of the SYN-ACK."""
     return [program(0, "connect"), sent(0, 0, 0, SYN), *answer, program(20.1, "connected")]
 
 

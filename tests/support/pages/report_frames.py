@@ -65,7 +65,7 @@ class Exchange:
     ) -> Exchange:
         """Add one segment. `side` is "C" or "S".
 
-        By default, `kind` is that of plain data or of a plain ACK.
+        By default, `kind` means plain data or a plain ACK.
         """
         row = dict.fromkeys(schema.SEGMENTS.names)
         row |= {

@@ -141,7 +141,7 @@ _WAYS: Mapping[str, Callable[[Any, Direction], list[Any]]] = {
     "avg_retr_time": _mean_of("retransmit_interval_samples"),
     "sdv_retr_time": _deviation_of("retransmit_interval_samples"),
 }
-"""For each figure, the function that converts our figure to tcptrace's."""
+"""For each figure, the function that computes what tcptrace prints from our figure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,8 @@ class Registry:
         Args:
             paths: paths of the capture's files.
             files: SHA-256 and size in bytes of each file.
-            keep: True: earlier captures with these paths stay. A ring buffer reuses its file names, so its captures must stay.
+            keep: True: earlier captures with these paths stay. A ring buffer reuses its file names, so the captures of its earlier files
+                must stay.
         """
         name = fingerprint.capture_of([digest for digest, _ in files])
         names = list(map(self._name, paths))
@@ -184,7 +185,7 @@ def begin(place: Place, anonymizer: Anonymizer | None = None) -> None:
 
 
 def check_key(place: Place, anonymizer: Anonymizer | None) -> None:
-    """Check that this run uses the anonymization key of earlier runs on the archive, or no key if they had none. Raises UsageError."""
+    """Check that this run uses the anonymization key of earlier runs, or no key if the earlier runs had none. Raises UsageError."""
     mark = place.read(MARK)
     if mark is not None and json.loads(mark).get("key") != (None if anonymizer is None else anonymizer.mark):
         raise UsageError(

@@ -57,7 +57,7 @@ class Watcher(Protocol):
     """Receives the progress of a run."""
 
     def doing(self, what: str, total: int) -> None:
-        """Called when a phase of the run begins. `total` is its number of tasks, 0 if it has none."""
+        """Called when a phase of the run begins. `total` is the number of tasks in this phase, 0 if there are none."""
 
     def done(self, result: Result) -> None:
         """Called when a task has finished."""

@@ -122,7 +122,7 @@ def of_tables(tables: Judged, conn: int, where: str) -> Evidence:
     """Extract one connection from the tables of a capture.
 
     Args:
-        tables: tables of the capture, or its analysis. They must contain the rows of `conn`.
+        tables: tables of the capture, or its analysis. The tables must contain the rows of `conn`.
         conn: number of the connection.
         where: name of the capture.
 

@@ -33,7 +33,7 @@ NEAR_NS: Final = 1_000_000
 PORT, CLIENT_PORT = 5001, 40_001
 GRACE_S: Final = 15.0
 SLOWEST: Final = 3.0
-"""A replay fails if it takes longer than this factor times the original's duration, plus `GRACE_S` and an allowance for the path."""
+"""The time limit of a replay is this factor times the original's duration, plus `GRACE_S`, plus an allowance for the path."""
 MAX_ROUNDS: Final = 20
 """The time limit allows this many round trips for handshake, slow start and close. Slow start sends 0.5 GB in 15 round trips."""
 

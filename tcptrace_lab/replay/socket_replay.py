@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SIOCOUTQ, SIOCOUTQNSD = 0x5411, 0x894B  # linux/sockios.h: unacknowledged bytes; unsent bytes
 POLL_S: Final = 0.000_2
-"""Interval at which the kernel is asked for unsent and unacknowledged bytes, because it has no event for them.
+"""Interval at which the kernel is asked for unsent and unacknowledged bytes, because the kernel has no event for these numbers.
 
 The interval is short compared with an RTT.
 """

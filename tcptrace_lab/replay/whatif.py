@@ -231,8 +231,8 @@ PACKETS_PER_SEGMENT: Final = 4
 MIN_SEGMENT_BYTES: Final = 536
 """A run that sends too many packets ends early, because it would never finish.
 
-The limit is `MIN_PACKETS`, plus `PACKETS_PER_SEGMENT` for each `MIN_SEGMENT_BYTES` of data. This allows one retransmit and one ACK for each
-small segment.
+The limit is `MIN_PACKETS`, plus `PACKETS_PER_SEGMENT` for each `MIN_SEGMENT_BYTES` of data. This limit allows one retransmit and one ACK
+for each small segment.
 """
 
 

@@ -101,7 +101,7 @@ class Endpoint:
 
     @property
     def queued(self) -> int:
-        """Bytes from SND.NXT to the end of the queued data. They are unsent, or have to be retransmitted."""
+        """Bytes from SND.NXT to the end of the queued data. These bytes are unsent, or have to be retransmitted."""
         return self.snd_end - self.snd_nxt
 
     @property

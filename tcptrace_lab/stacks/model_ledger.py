@@ -266,7 +266,7 @@ class _Direction:
             if why == BLOCKED:
                 why = "send-buffer" if full else "nagle"
             if until_ns > begin_ns:
-                # An ACK releases no segment that is sent before this ACK arrives, so the ACK's delay does not matter then.
+                # An ACK that arrives after a segment was sent did not release this segment, so the delay of such an ACK does not matter.
                 late = following is not None and following.late and following.at_ns <= end_ns
                 if late and why == "nagle" and following is not None and leaves is not None:
                     late = following.ends_nagle(leaves.seq)

@@ -40,7 +40,7 @@ STREAM_BUFFERS = 4
 MAX_PIECES = 1024
 """Maximum number of pieces of the largest message.
 
-Computing time grows with the square of this number. For 64 KiB in 1,024 pieces, it is about 10 s.
+Computing time grows with the square of this number. For 64 KiB in 1,024 pieces, the computing time is about 10 s.
 """
 
 _MAX_STEPS = 16 * MAX_PIECES

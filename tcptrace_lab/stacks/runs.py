@@ -28,7 +28,7 @@ class _Sizes:
 class Amount:
     """A number of bytes that depends linearly on the message size.
 
-    Comparing two amounts narrows the range of sizes. It keeps the sizes for which the comparison has the same result.
+    Each comparison of two amounts narrows the range to the sizes for which the comparison has the same result as for the current size.
     """
 
     __slots__ = ("_sizes", "_slope", "value")

@@ -33,7 +33,7 @@ HALF_A_STEP = 0.511
 """Tolerance, in units of the last printed digit. Both tools round, and tcptrace first truncates times to microseconds."""
 
 STEPS = {"8.1f": 0.1, "7.3f": 0.001}
-"""Value of the last digit for each printing format of a figure. For all other formats, it is 1."""
+"""Value of the last digit for each printing format of a figure. For all other formats, this value is 1."""
 
 End = tuple[str, int]
 

@@ -43,7 +43,7 @@ class Numbers:
         min_outstanding: smallest sample other than 0; 0 if there is none.
         outstanding_seconds: sum of all samples, each multiplied by the time until the next sample.
         sack_segments: number of segments with SACK blocks.
-        sack_acks: number of such segments that have the ACK flag and are not RSTs.
+        sack_acks: number of segments with SACK blocks that have the ACK flag and are not RSTs.
         max_blocks: maximum number of SACK blocks in one segment.
         dsack_acks: number of `sack_acks` whose first block is a D-SACK for tcptrace.
     """

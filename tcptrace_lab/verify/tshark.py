@@ -145,7 +145,7 @@ LINES_OF_WORDS = 1_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of the frames that tshark has read. They are updated while its rows are read.
+    """Counts of the frames that tshark has read. The counts are updated while the rows are read.
 
     Attributes:
         packets: number of frames of any protocol.
@@ -189,7 +189,7 @@ def fields(path: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterator[str]) -> Iterator[bytes]:
-    """Join lines to blocks of `BATCH_LINES`. If Refused is raised, the lines before it are yielded first."""
+    """Join lines to blocks of `BATCH_LINES`. If Refused is raised, the lines before this error are yielded first."""
     block: list[str] = []
     refusal: analyzers.Refused | None = None
     try:

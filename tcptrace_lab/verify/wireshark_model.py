@@ -134,7 +134,7 @@ class Judgement:
         highest_by_reset: frame of the RST that set the highest sequence number.
         edge_unknown: True if the scale of the receiver's window is unknown, so that Wireshark does not compute its right edge.
         syn_again: frame of a SYN that follows a SYN-ACK.
-        is_full: True if a direction has as many unacknowledged segments as Wireshark stores. It then stores no further ones.
+        is_full: True if a direction has as many unacknowledged segments as Wireshark stores. Wireshark then stores no further segments.
     """
 
     flags: set[str] = field(default_factory=set)

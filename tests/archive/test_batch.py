@@ -1,4 +1,4 @@
-"""The tables of an archive depend only on its captures. They are equal after a run that fails, is repeated or is killed."""
+"""The tables of an archive depend only on its captures. The tables are equal after a run that fails, is repeated or is killed."""
 
 from __future__ import annotations
 

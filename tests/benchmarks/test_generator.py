@@ -28,7 +28,7 @@ NAMES = (f"mixed-96-{DIVISOR}th", f"full-{DIVISOR}th", f"single-96-{DIVISOR}th",
 LOSSY_NAMES = NAMES[:3]
 FIN, SYN = 1, 2
 EXPECTED_ANALYSIS = {"retransmission", "fast_retransmission", "duplicate_ack"}
-"""The analysis flags of tshark that are allowed. They belong to the intended losses and to the reactions of the hosts."""
+"""The analysis flags of tshark that are allowed. These flags belong to the intended losses and to the reactions of the hosts."""
 
 
 def make(folder: Path) -> None:

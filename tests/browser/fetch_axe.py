@@ -1,7 +1,7 @@
 """Download axe-core from the npm registry: `python tests/browser/fetch_axe.py`.
 
-The accessibility tests run this library in each page. It is licensed under the Mozilla Public Licence 2.0, and the package does not contain
-it. The downloaded file must have the hash that the registry publishes.
+The accessibility tests run this library in each page. The library is licensed under the Mozilla Public Licence 2.0, and is not part of the
+tcptrace-lab package. The downloaded file must have the hash that the registry publishes.
 """
 
 from __future__ import annotations

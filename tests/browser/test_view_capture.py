@@ -307,7 +307,7 @@ def test_every_one_of_a_million_rows_is_reached(explore: Explore, nagle: str) ->
 
 
 def test_a_packet_shows_why_it_left_and_a_zoom_keeps_the_points_until_the_new_ones_are_there(explore: Explore, nagle: str) -> None:
-    """According to tshark, the delayed ACK (frame 41) arrives 43.7 ms after frame 40. It releases frame 42 at once."""
+    """According to tshark, the delayed ACK (frame 41) arrives 43.7 ms after frame 40. This ACK releases frame 42 immediately."""
     opened = explore(f"{nagle}connection/0", viewport={"width": 1280, "height": 900})
     opened.until(DRAWN)
     page = opened.page

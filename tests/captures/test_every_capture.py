@@ -1,7 +1,8 @@
-"""`analyze` runs on every shared capture. The tests check its exit code, and compare its packet counts with tshark's.
+"""`analyze` runs on every shared capture. The tests check its exit code, and compare its packet counts with those of tshark.
 
-The index of the captures has tshark's counts. They include every packet that tshark's dissectors call TCP, in any encapsulation. If the
-command counts differently, `OTHERWISE` has its exact counts and the reason. A test fails if its entry in `OTHERWISE` is no longer needed.
+The index of the captures has tshark's counts. These counts include every packet that tshark's dissectors call TCP, in any encapsulation. If
+the command counts differently, `OTHERWISE` has its exact counts and the reason. A test fails if its entry in `OTHERWISE` is no longer
+needed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Validation takes 10 ms for each connection.
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """The command's counts for one capture, and the reason why they differ from tshark's."""
+    """The command's counts for one capture, and the reason why they differ from the counts of tshark."""
 
     reason: str
     packets: int

@@ -94,7 +94,7 @@ def test_one_connection_of_several(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_counted_and_of_how_many(tmp_path: Path) -> None:
-    """The second connection is selected. It has five of the ten segments in the capture."""
+    """The second connection is selected. This connection has five of the ten segments in the capture."""
     hosts = "host N 10.0.0.3:50000 isn 7"
     one, two = ("\n".join(f"+10ms {client} > S P. {1 + 10 * n}:{11 + 10 * n} ack 1" for n in range(5)) for client in "CN")
     path = packets.capture(tmp_path / "two.pcap", f"{hosts}\n{one}\n{two}")

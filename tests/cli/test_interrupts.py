@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command at once, without a message and without files left behind. This holds at any point."""
+"""At any point of its work, a command ends immediately after Ctrl-C, without a message and without files left behind."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_spilled_rows_outlive_everything_but_the_frame_that_scans_them(path: Pat
 
 
 def spilled_files() -> int:
-    """Count the open temporary files of this process. They have no name, because they are deleted right after opening."""
+    """Count the open temporary files of this process. These files have no name, because they are deleted right after opening."""
     links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
     return sum(link.startswith(tempfile.gettempdir()) and link.endswith("(deleted)") for link in links)
 

@@ -126,7 +126,7 @@ def swept_capture(path: Path, stack: str) -> Path:
 
 @pytest.mark.parametrize(("stack", "copy"), [("sunos4", 4096), ("bsd4.4", 2048)])
 def test_a_stack_shows_by_the_heartbeat_of_its_acks_and_the_pieces_of_its_writes(tmp_path: Path, stack: str, copy: int) -> None:
-    """In this sweep, both stacks send the same ACKs. They differ in the size of the pieces that their senders copy."""
+    """In this sweep, both stacks send the same ACKs. The stacks differ in the size of the pieces that a sender copies."""
     capture = swept_capture(tmp_path / "sweep.pcap", stack)
     document = predicted("--from", capture)
     assert (document["stack"]["name"], document["parameters"]["copy_bytes"]) == (stack, copy)

@@ -1,4 +1,4 @@
-"""Sweeps of message sizes stall exactly in the ranges that the rules predict.
+"""In sweeps of message sizes, the sizes in the predicted ranges stall, and no others.
 
 Models of hosts make some sweeps, and the kernel of this machine makes the others.
 """

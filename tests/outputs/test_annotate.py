@@ -1,4 +1,4 @@
-"""The annotated copy has all packets of the capture. It has comments at the frames that findings and waits name.
+"""The annotated copy has all packets of the capture. The copy has comments at the frames that findings and waits name.
 
 tshark reads the copy.
 """

@@ -1,4 +1,4 @@
-"""The xplot files equal those of tcptrace 6.6.7 with the options `-S` and `-F`, line by line. They follow xplot's grammar.
+"""The xplot files equal those of tcptrace 6.6.7 with the options `-S` and `-F`, line by line. Our files also follow xplot's grammar.
 
 `golden/tcptrace-deviations.tsv` lists the captures that both programs read differently. For all other captures, the time-sequence and
 segment-size graphs must be equal. The tests ignore titles (IPv6 addresses), the places of labels, and the marks of third duplicate ACKs,
@@ -95,7 +95,7 @@ def _same_rate(ours: int, theirs: int) -> bool:
 
 
 def _rates_differ(ours: Points, theirs: Points) -> bool:
-    """Return whether the rates differ. They are drawn for each segment (yellow), for ten segments (red) and for all segments (blue)."""
+    """Return whether the rates differ. Rates are drawn for each segment (yellow), for ten segments (red) and for all segments (blue)."""
     return any(
         [time for time, _ in ours.get(colour, [])] != [time for time, _ in points]
         or not all(_same_rate(mine, other) for (_, mine), (_, other) in zip(ours[colour], points, strict=True))
@@ -117,7 +117,7 @@ def _round_trips_differ(ours: Points, theirs: Points) -> bool:
 def _flights_differ(ours: Points, theirs: Points) -> bool:
     """Return whether one of four lines differs.
 
-    They are bytes in flight (red), their mean (blue), receive window (yellow), mean over time (green).
+    The lines are: bytes in flight (red), their mean (blue), receive window (yellow), mean over time (green).
 
     Tcptrace counts one outstanding byte too many, which changes the red and the blue line. The yellow line is equal in both programs.
     Tcptrace draws each point of the green line at the time of the previous sample, so the last sample has no point.
@@ -136,7 +136,7 @@ def _flights_differ(ours: Points, theirs: Points) -> bool:
 CURVES: Mapping[str, Callable[[Points, Points], bool]] = {"tput": _rates_differ, "rtt": _round_trips_differ, "owin": _flights_differ}
 """For each graph, a function that compares its points.
 
-It returns whether they differ by more than tcptrace's known deviations.
+The function returns whether the points differ by more than tcptrace's known deviations.
 """
 
 UNSEEN = {"zeek-zeek__mixed-vlan-mpls.pcap"}

@@ -1,4 +1,4 @@
-"""Two captures of one transfer are matched, despite NAT, retransmits and copies. They show losses, clocks and host delays.
+"""Two captures of one transfer are matched, despite NAT, retransmits and copies. The matched packets show losses, clocks and host delays.
 
 Each exchange is written by hand, with what the path does to each packet. Both captures are made from this text, so the expected values
 follow from it. For each committed pair of captures, a JSON file has the log of the path.

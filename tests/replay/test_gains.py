@@ -85,7 +85,7 @@ def test_the_report_offers_what_can_be_modelled() -> None:
 
 
 def test_the_reproducer_of_a_modelled_finding_is_a_program(tmp_path: Path) -> None:
-    """The reproducer names its connection and its finding. It has an option for the remedy."""
+    """The reproducer names its connection and its finding. The reproducer also has an option for the remedy."""
     analysis, _ = modelled(analyze(CAPTURES / "ethernet-nagle-on.pcapng"))
     gain = of_kind(analysis.findings, "nagle-delayed-ack").modelled
     assert gain is not None

@@ -274,7 +274,7 @@ def test_the_frames_before_the_damage_can_be_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("link", [101, 228, 0x3000_0000 | 228])
 def test_bare_ip_packets_are_known_by_any_of_their_link_types(link: int, tmp_path: Path) -> None:
-    """The upper bits of the link-type field have the length of the frame check sequence. They do not change the link type."""
+    """The upper bits of the link-type field have the length of the frame check sequence. These bits do not change the link type."""
     (tmp_path / "raw.pcap").write_bytes(_pcap(b"\x45" + bytes(19), link=link))
     assert list(frames(str(tmp_path / "raw.pcap"), None, "")) == [Frame(1, 0, b"\x45" + bytes(19), has_link=False)]
 

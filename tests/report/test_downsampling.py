@@ -1,4 +1,4 @@
-"""A reduced series keeps the extremes, the ends and the gaps of the full series. It has at most as many points as the limit."""
+"""A reduced series keeps the extremes, the ends and the gaps of the full series. The number of its points is at most the limit."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_figures_are_objects_of_plotly(tmp_path: Path, name: str) -> None:
 def test_the_figure_is_of_the_direction_that_was_asked_for(tmp_path: Path) -> None:
     """The figure of the client's direction ends at offset 101, because the client sends 100 bytes.
 
-    The figure of the server's direction ends at offset 4,381. It is also the default, because the server sends more.
+    The figure of the server's direction ends at offset 4,381. This figure is also the default, because the server sends more.
     """
     analysis = analyze(packets.capture(tmp_path / "transfer.pcap", transfer.TEXT))
 

@@ -125,7 +125,7 @@ def test_flight_and_window_are_those_of_tshark(name: str, finding_id: str) -> No
 def test_estimates_of_the_sender_are_those_of_its_kernel(name: str) -> None:
     """The expected values are `tcpi_snd_ssthresh` and `tcpi_snd_cwnd` of the sender's kernel.
 
-    The kernel counts both values in segments of `tcpi_snd_mss` bytes. They were read after all data had been acknowledged.
+    The kernel counts both values in segments of `tcpi_snd_mss` bytes. Both values were read after all data had been acknowledged.
     """
     (connection,) = json.loads((CAPTURES / f"{name}.json").read_text())["connections"]
     kernel = connection["client"]["tcp_info"]

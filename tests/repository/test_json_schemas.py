@@ -1,4 +1,4 @@
-"""The published JSON Schemas are valid and all have one version. They allow only the keys that they name."""
+"""The published JSON Schemas are valid and all have one version. Each schema allows only the keys that it names."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def test_rules_say_what_the_model_of_the_stack_does_if_acks_come_late(key: str, 
 def test_three_full_segments_of_send_buffer_never_lock(mss: int, receive: int, percent: int) -> None:
     """Comer and Lin advise a send buffer of three full segments.
 
-    It suffices if the receiver sends an ACK after at most two full segments, and the sender waits for at most one.
+    This buffer suffices if the receiver sends an ACK after at most two full segments, and the sender waits for at most one segment.
     """
     assert ack_bytes(mss, receive, percent) + min(mss, receive // 2) <= 3 * mss
 

@@ -375,7 +375,7 @@ def test_whatever_is_exchanged_comes_to_its_end(seed: int) -> None:
 
 @pytest.mark.parametrize(("stack", "wait_ms"), [("bsd4.2", 200), ("sunos4", 0)])
 def test_two_full_segments_let_an_ack_go_since_4_3_bsd_and_not_before(stack: str, wait_ms: int) -> None:
-    """The client sends two full segments, together 2,048 bytes. They are an eighth of the receive buffer.
+    """The client sends two full segments, together 2,048 bytes. These bytes are an eighth of the receive buffer.
 
     4.2BSD sends an ACK at once only after 35% of the buffer. Here, its delayed-ACK timer sends the ACK after up to 200 ms.
     """
@@ -409,8 +409,8 @@ def test_a_cork_holds_200_ms_with_nodelay_too(no_delay: bool) -> None:  # noqa: 
 def test_a_second_loss_of_a_window_is_repaired_without_a_timeout_if_duplicate_acks_follow(stack: str) -> None:
     """With Reno, the ACK of the first retransmit ends the recovery.
 
-    This ACK releases new data. They cause three duplicate ACKs, which reveal the second loss. NewReno retransmits the second lost segment
-    at once.
+    This ACK releases new data. The new data cause three duplicate ACKs, which reveal the second loss. NewReno retransmits the second lost
+    segment at once.
     """
     client = Host(STACKS[stack], 32 * KIB, 32 * KIB, program=(Write(120_000),))
     line = Link(10_000_000, 5 * MS, lost=frozenset({2, 2 + 17}))

@@ -112,7 +112,7 @@ def test_a_timer_of_bsd_counts_beats_and_the_first_may_come_at_once(phase_ms: in
     ("stack", "doubled"), [("sunos4", True), ("bsd4.4", True), ("solaris2.5", True), ("freebsd", False), ("linux", False)]
 )
 def test_what_was_sent_again_does_not_shorten_the_timer_without_timestamps(stack: str, doubled: bool) -> None:  # noqa: FBT001
-    """Two segments are lost. The retransmission of the first one arrives, and that of the second one is lost.
+    """Two segments are lost. The retransmission of the first segment arrives, and the retransmission of the second segment is lost.
 
     Without timestamps, the ACK of a retransmission is no RTT sample (Karn 1987; RFC 6298, 3; RFC 7323, 4). So the timer stays doubled.
     """

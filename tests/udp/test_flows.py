@@ -107,7 +107,7 @@ def test_a_datagram_that_was_overtaken_is_late_and_not_missing(tmp_path: Path) -
 def test_two_datagrams_behind_a_third_are_both_late(tmp_path: Path) -> None:
     """A datagram is reordered if its number is below the next expected number (RFC 4737, 3.3).
 
-    This holds even if its number is above that of the datagram just before it.
+    This holds even if this number is above the number of the datagram just before.
     """
     assert reported(tmp_path, numbered(*range(20), 22, 20, 21, *range(23, 80))) == (0, 2, "ip_id")
 

@@ -30,7 +30,7 @@ def call(count: int = 100, *, pause_s: float = 1.0) -> str:
 CALL = "10.0.0.1:53000 → 10.0.0.3:53: 16 kB at 43 kb/s, longest pause 1.02 s (median gap 20 ms)"
 """The expected line for 100 datagrams of 160 bytes.
 
-They are 128,000 bits in 99 · 20 ms + 1 s = 2.98 s, which gives 42,953 b/s.
+These datagrams have 128,000 bits. They take 99 · 20 ms + 1 s = 2.98 s, which gives 42,953 b/s.
 """
 
 

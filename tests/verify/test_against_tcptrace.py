@@ -79,7 +79,7 @@ Pair = tuple[tuple[Direction, "Mapping[str, str]"], tuple[Direction, "Mapping[st
 
 
 def _pairs(ours: Iterable[Mapping[str, Any]], theirs: Iterable[tcptrace.Listed], counts: dict[str, Counter[str]]) -> Iterator[Pair]:
-    """Yield pairs of connections between two ends, one of ours and one of tcptrace's, in order.
+    """Yield pairs of connections between two ends, in order: one connection of tcptrace-lab and one of tcptrace.
 
     Connections between two ends are left out if the programs find different numbers of them.
     """

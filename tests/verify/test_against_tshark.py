@@ -1,7 +1,7 @@
 """Every segment of every real capture is compared with tshark: its header fields, and the conclusions from them.
 
 The captures are those of `../shared/captures` and those of `captures/`. A rule of `tcptrace_lab.verify.rules` must explain each different
-conclusion. Differences in header fields must be exactly those listed in `deviations`.
+conclusion. The differences in header fields must equal the list in `deviations`.
 """
 
 from __future__ import annotations

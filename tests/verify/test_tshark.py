@@ -454,7 +454,7 @@ def test_a_window_of_zero_has_an_edge_without_its_scale(tmp_path: Path) -> None:
 def test_a_probe_below_what_was_sent_is_none_to_tshark(tmp_path: Path) -> None:
     """The receiver shrinks its window (RFC 9293, 3.8.6).
 
-    The sequence number of the probe is one below the ACK. It is 1,460 below the highest number that was sent.
+    The sequence number of the probe is one below the ACK, and 1,460 below the highest number that was sent.
     """
     text = f"""{HANDSHAKE}
         0.020 C > S .  1:1461    ack 1
@@ -493,7 +493,8 @@ def test_data_of_a_reset_leaves_a_hole_to_us_only(tmp_path: Path) -> None:
 def test_a_clock_that_goes_back_more_than_a_round_trip_makes_none_late_to_tshark(tmp_path: Path) -> None:
     """The timestamps run backwards, so the handshake takes -10 ms. tshark reads this as a very long time.
 
-    The retransmit has a timestamp 20 ms before that of the highest sequence number. For tshark, -20 ms are a shorter time than -10 ms.
+    By its timestamp, the retransmit comes 20 ms before the segment with the highest sequence number. For tshark, -20 ms are a shorter time
+    than -10 ms.
     """
     text = """
         0.100 C > S S  0:0(0)        win 64240 <mss 1460, sackOK, wscale 7>

@@ -1,4 +1,4 @@
-"""The explorer of an archive shows the right sums and the right list of captures. It accepts only some SQL queries."""
+"""The explorer of an archive shows the right sums and the right list of captures. The explorer accepts only some SQL queries."""
 
 from __future__ import annotations
 

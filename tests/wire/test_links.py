@@ -59,7 +59,7 @@ NOT_READ_BY_TSHARK = {
 }
 """Framings that tshark does not read.
 
-They are SLIP as libpcap writes it (direction, 15 bytes of header), and PKTAP under macOS's link type 149.
+These framings are SLIP as libpcap writes it (direction, 15 bytes of header), and PKTAP under macOS's link type 149.
 """
 
 

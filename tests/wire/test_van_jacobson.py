@@ -1,4 +1,4 @@
-"""Compressed TCP/IP headers on PPP links (RFC 1144) are rebuilt exactly, or counted as undecoded."""
+"""Compressed TCP/IP headers on PPP links (RFC 1144) are rebuilt without error, or counted as undecoded."""
 
 from __future__ import annotations
 

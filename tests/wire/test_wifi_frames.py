@@ -1,6 +1,6 @@
 """802.11 frames can be fragments, or they can contain several packets (A-MSDU).
 
-The segments found in them equal the original segments and those of tshark.
+The segments that the engine finds in these frames equal the original segments and those of tshark.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A part is a ZIP archive of `capture.json` and Arrow IPC streams. Polars writes and reads IPC streams several times as fast as IPC files.
 Each stream has a limited number of rows, so that tables larger than memory can be written and read. A part is a single file, which one
-fsync and one rename store safely. It does not contain the capture's path.
+fsync and one rename store safely. A part does not contain the path of its capture.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ A month with more captures has one partition for each first digit of the capture
 """
 
 FILE_SLICES = 8
-"""Number of slices (`part.SLICE_BYTES`) per file. They take about 256 MB of memory."""
+"""Number of slices (`part.SLICE_BYTES`) per file. The slices of one file take about 256 MB of memory."""
 
 ROW_GROUP_ROWS = 65_536
 
@@ -312,7 +312,7 @@ def _write(place: Place, table: str, partition: str, frames: Iterable[pl.DataFra
 
 @cache
 def _no_rows(table: str) -> pl.DataFrame:
-    """Return an empty Polars frame with the columns of a stored table. It is cached, so callers must not change it."""
+    """Return an empty Polars frame with the columns of a stored table. The frame is cached, so callers must not change it."""
     return pl.DataFrame(schema=table_types(ARCHIVE_TABLES[table]))
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tcptrace_lab.archive.index.regressions import Comparison
 
 WORST = 2_000
-"""Maximum number of transfers in the index. Those that lost most time are listed. `archive query` can list all transfers."""
+"""Maximum number of transfers in the index. It lists the transfers that lost most time. `archive query` can list all transfers."""
 
 PAIRS = 2_000
-"""Maximum number of host pairs in the index. Those that lost most time are listed."""
+"""Maximum number of host pairs in the index. It lists the pairs that lost most time."""
 
 SPARKED = 300
 """Number of host pairs, and number of servers, with a sparkline of lost time."""

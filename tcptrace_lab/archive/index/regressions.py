@@ -51,7 +51,7 @@ class Change:
         metric: a key of `outliers.METRICS`.
         before, now: median values.
         n_before, n_now: numbers of values.
-        ratio: factor by which the metric changed. Above 1, it became worse.
+        ratio: factor by which the metric changed. Above 1, the metric became worse.
         p: two-sided p-value.
     """
 
@@ -93,7 +93,7 @@ class Comparison:
         baseline: the baseline archive.
         changes: what became worse, the worst first.
         compared: number of combinations of host pair, direction and metric that have enough values.
-        too_few: number of such combinations with values in both archives, but with too few values.
+        too_few: number of combinations that have values in both archives, but fewer than `LEAST` values in one of them.
     """
 
     baseline: str

@@ -3,8 +3,8 @@
 - `dumpcap -b`: `name_00001_20261121063000.pcapng`; since Wireshark 4.2 also `name_20261121063000_00001.pcapng` (`-b nametimenum:1`).
 - `tcpdump -C`: `name.pcap`, `name.pcap1`, `name.pcap2`; with `-W`: `name.pcap0`, … or `name.pcap00`, ….
 
-Files with consecutive numbers form a set. The set ends at a gap in the numbers. It also ends where the numbers start again, because then
-the capture was restarted. Each file can be compressed. A file with any other name is a separate capture.
+Files with consecutive numbers form a set. The set ends at a gap in the numbers. The set also ends where the numbers start again, because
+the capture was restarted there. Each file can be compressed. A file with any other name is a separate capture.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ STALE_S = 90.0
 """Age from which a lock object counts as stale: its holder has missed four renewals."""
 
 LOOKS, LOOK_S = 20, 0.05
-"""A run that finds the folder locked reads who holds the lock. It tries up to `LOOKS` times, every `LOOK_S` seconds."""
+"""A run that finds the folder locked reads who holds the lock. The run tries this up to `LOOKS` times, every `LOOK_S` seconds."""
 
 ATTEMPTS = 5
 """Maximum number of attempts to get the lock while other runs also request it."""

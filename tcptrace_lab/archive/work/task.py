@@ -51,7 +51,7 @@ class Hash:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """The result of `Hash`. `looks` is the file's metadata; None if it is unknown, or if it changed while the file was hashed."""
+    """The result of `Hash`. `looks` is the file's metadata; None if the metadata is unknown, or changed while the file was hashed."""
 
     path: str
     sha256: str = ""

@@ -32,7 +32,7 @@ class Rewrite:
         source_mac, destination_mac: new MAC addresses.
         addresses: old IP address → new one.
         ports: old TCP or UDP port → new one.
-        checksums: recompute all checksums. Without this option, they are recomputed only if IP or a higher layer changes.
+        checksums: recompute all checksums. Without this option, checksums are recomputed only if IP or a higher layer changes.
         mtu_bytes: cut the payload of longer packets at the end; 0: no limit.
     """
 

@@ -40,7 +40,7 @@ _libc.sendmmsg.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.
 
 
 class Burst:
-    """Up to `MOST` frames. They are loaded together, and can be sent in several calls."""
+    """Up to `MOST` frames, which are loaded together, and can be sent in several calls."""
 
     def __init__(self, frames: Ready) -> None:
         self._frames = frames

@@ -1,7 +1,7 @@
 """Reduces a schedule: removes or shrinks steps, and adapts the reads of the other end to the remaining writes.
 
-A place identifies a step: the end, and the step's index in the only task of this end. Reads of a given size cannot be edited. They follow
-from the peer's writes, so reads and writes of an edited schedule always match.
+A place identifies a step: the end, and the step's index in the only task of this end. Reads of a given size cannot be edited. Such reads
+follow from the peer's writes, so reads and writes of an edited schedule always match.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Kept:
             start, before = start + step.size_bytes, before + size
 
     def below(self, offset: int) -> int:
-        """Convert an offset of the original schedule: return how many of the bytes before it are still written in the edited schedule."""
+        """Convert an offset of the original schedule: return how many of the bytes before this offset the edited schedule still writes."""
         at = bisect_right(self._starts, offset) - 1
         return self._before[at] + min(self._sizes[at], offset - self._starts[at]) if at >= 0 else 0
 

@@ -6,7 +6,7 @@ A simulation of the schedule gives all times in the script: calls of the applica
 arrive. The script ends when all data of the sender is acknowledged. Model and Linux differ in some behaviour that does not affect the
 stall. The script avoids such behaviour as follows:
 
-- The path has an RTT of at least 10 ms, so it is clear which segment is a reply to which.
+- The path has an RTT of at least 10 ms, so it is clear to which segment a reply belongs.
 - Segments carry no timestamps. The interface takes one segment at a time, because Linux sets PSH on the last segment of a larger packet.
 - Congestion control is Reno, as in the model, because CUBIC leaves slow start if ACKs are late. Autocorking is off, so a small write does
   not wait for the interface.

@@ -195,9 +195,9 @@ class Receiver:
         return min(tcp.receive_buffer - tcp.unread, self._window_limit)
 
     def window(self, tcp: Endpoint) -> int:
-        """Return the window of `__tcp_select_window`. It never shrinks, and it does not open while little space is free.
+        """Return the window of `__tcp_select_window`. This window never shrinks, and it does not open while little space is free.
 
-        The window is a multiple of a segment without window scaling, and a multiple of the scale's unit with window scaling.
+        With window scaling, the window is a multiple of the scale's unit. Without window scaling, it is a multiple of a segment.
         """
         free, current = tcp.receive_buffer - tcp.unread, max(tcp.advertised - tcp.rcv_nxt, 0)
         segment = min(self._segment_bytes, tcp.receive_buffer)

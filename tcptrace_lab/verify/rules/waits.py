@@ -85,7 +85,10 @@ def _reset(case: SegmentCase) -> str | None:
 
 
 def _announced(case: SegmentCase) -> str | None:
-    """Tshark expected this stream, because another protocol announced its ports. So it treats the first segment like any other segment."""
+    """Tshark expected this stream, because another protocol announced its ports.
+
+    So tshark treats the first segment like any other segment.
+    """
     judged, theirs = case.judged, case.row["their_completeness"]
     if judged is None or theirs is None or not case.announced:
         return None

@@ -50,7 +50,7 @@ The captures are truncated to headers, and the conversion writes zeros for the t
 
 
 FRAME_COLUMNS = tuple(column.name for column in schema.SEGMENTS if column.unit is schema.Unit.FRAME)
-"""The columns with frame numbers. They differ if each cell is a frame of its own."""
+"""The columns with frame numbers. Frame numbers differ from the original if each cell is a frame of its own."""
 
 
 TELLING_CHANNEL = {AtmForm.SUNATM} | {form for form in AtmForm if form.endswith(("aal5", "cells"))}

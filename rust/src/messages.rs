@@ -145,7 +145,7 @@ impl Message {
         }
     }
 
-    /// Time of the first byte of the peer's answer, or `None` without an answer, or if both hosts sent at the same
+    /// Time of the first byte of the peer's answer, or `None` if there is no answer or both hosts sent at the same
     /// time.
     #[must_use]
     pub fn answer_ts_ns(&self) -> Option<i64> {
@@ -171,8 +171,8 @@ impl Message {
         Some(sizes.filter(|size| *size > 0).collect())
     }
 
-    /// Whether `writes` is reliable. This requires several writes that all end with PSH, and no wait of a write for
-    /// Nagle's algorithm.
+    /// Whether `writes` is reliable. This requires several writes that all end with PSH, and none of the writes may
+    /// have waited for Nagle's algorithm.
     #[must_use]
     pub fn writes_fit(&self, writes: &[i64]) -> bool {
         writes.len() > 1 && !self.is_held && !self.is_unpushed

@@ -61,7 +61,7 @@ fn to_python(py: Python<'_>, error: &CaptureError) -> PyErr {
     set().err().unwrap_or(exception)
 }
 
-/// The engine, and batches of connections and flows from reads that requested only segments.
+/// The engine, and the batches of connections and flows that came while the caller requested only segments.
 struct Pass {
     engine: engine::Engine,
     connections: Vec<RecordBatch>,

@@ -1,4 +1,4 @@
-//! Bytes of a connection on an ATM or Ethernet link, and the highest possible share of payload in them.
+//! Bytes of a connection on an ATM or Ethernet link, and the highest possible share of payload in these bytes.
 
 use super::counts::Counts;
 use crate::connection::DirectionFigures;

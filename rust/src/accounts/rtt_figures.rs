@@ -44,7 +44,8 @@ impl RttFigures {
     /// Mean of the samples, rounded down.
     #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
-        // A broken clock can produce samples of centuries, and the sum then stays at its maximum.
+        // A broken clock can produce samples of centuries. The sum then stays at its maximum, so the quotient must be
+        // limited to the range of the samples.
         (self.samples > 0).then(|| (self.sum_ns / self.samples as i64).clamp(self.min_ns, self.max_ns))
     }
 

@@ -2,8 +2,8 @@
 //! record as contiguous bytes.
 //!
 //! A record is a slice of the buffer. A record that crosses the end of a block is first moved to the front of the
-//! buffer. The buffer is as long as one block, or as long as the longest record. Each format limits the length of its
-//! records. The stream is read without seeking, so files, FIFOs and stdin are read alike.
+//! buffer. The buffer is as long as one block or as the longest record, whichever is longer. Each format limits the
+//! length of its records. The stream is read without seeking, so files, FIFOs and stdin are read alike.
 
 use std::ops::Range;
 
@@ -131,7 +131,8 @@ impl Blocks {
         true
     }
 
-    /// The fault that ended the stream early, or `None` until the end of the stream is reached.
+    /// The fault that ended the stream early, or `None` if there is no fault, or if the end of the stream is not
+    /// reached yet.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }

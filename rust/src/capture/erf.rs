@@ -15,8 +15,8 @@ const LINK_TYPE: LinkType = 197;
 /// Length of a record's header: time, type, flags, record length, loss counter or colour, and length on the wire.
 const HEADER_BYTES: usize = 16;
 
-/// The bit of the type which announces an extension header of `EXTENSION_BYTES`. In the first byte of an extension
-/// header, this bit announces another extension header.
+/// The bit of a record's type that announces an extension header of `EXTENSION_BYTES`. In the first byte of an
+/// extension header, this bit announces another extension header.
 const EXTENDED: u8 = 0x80;
 const EXTENSION_BYTES: usize = 8;
 

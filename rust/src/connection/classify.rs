@@ -78,8 +78,9 @@ fn probe(segment: &Segment, placed: Placed, sender: &DirectionState, receiver: &
     }
     let now = Nullable::from(segment.ts_ns);
     if una > sender.snd_max {
-        // The repeated byte was not captured, so the time when it was sent is unknown. A reordered ACK also has a lower
-        // sequence number, but only a keepalive follows a silence of both hosts (Linux `keepalive_time_elapsed`).
+        // The repeated byte was not captured, so the time when it was sent is unknown. A keepalive and a reordered ACK
+        // both have a lower sequence number than expected, but only a keepalive follows a silence of both hosts (Linux
+        // `keepalive_time_elapsed`).
         let silent = |direction: &DirectionState| {
             now.since(direction.last_ts_ns).get().is_some_and(|since_ns| since_ns >= MIN_KEEPALIVE_NS)
         };

@@ -54,8 +54,8 @@ pub(crate) struct DirectionState {
     pub smoothed_rtt_ns: Nullable,
     /// Variation of the RTT (RTTVAR of RFC 6298, 2); 0 before the first RTT sample.
     pub rtt_variation_ns: i64,
-    /// Retransmissions, and the SACK blocks about them; `None` until this host retransmits or the peer sends SACK
-    /// blocks.
+    /// This host's retransmissions, and the peer's SACK blocks; `None` until this host retransmits or the peer sends
+    /// SACK blocks.
     pub history: Option<Box<History>>,
     /// The last segments of this host, to recognize duplicates.
     pub recent: Recent,
@@ -181,8 +181,8 @@ impl DirectionState {
         Some(self.snd_una.get()?.saturating_add(i64::from(other.window_bytes?)) - self.snd_max)
     }
 
-    /// Whether the peer's data up to the offset `end` exactly fills this host's receive window at one of the possible
-    /// window scales. Returns false if the window scale is known.
+    /// Whether this host's receive window ends at the offset `end` of the peer's data, for one of the possible window
+    /// scales. Returns false if the window scale is known.
     pub(crate) fn is_filled_by(&self, end: i64) -> bool {
         let Some(acked) = self.acked.get().filter(|_| self.window_bytes.is_none() && self.raw_window > 0) else {
             return false;
@@ -336,9 +336,9 @@ pub(crate) fn is_single_without_push(segment: &Segment) -> bool {
     segment.payload_bytes == 1 && segment.flags.any(TcpFlags::ACK) && !segment.flags.any(OTHERS)
 }
 
-/// Derives the window scale of both hosts from the captured SYNs. Windows are scaled only if both SYNs have the option
-/// (RFC 7323, 2.2). A SYN-ACK has the option only if the SYN has it. A captured SYN-ACK with the option is therefore
-/// enough to know its sender's scale. If either SYN lacks the option, neither window is scaled.
+/// Derives the window scale of both hosts from the captured SYNs. Windows are scaled only if both SYNs have the window
+/// scale option (RFC 7323, 2.2). A SYN-ACK has the option only if the SYN has it. A captured SYN-ACK with the option is
+/// therefore enough to know its sender's scale. If either SYN lacks the option, neither window is scaled.
 pub(crate) fn settle_window_scales(
     client: &mut DirectionState,
     server: &mut DirectionState,

@@ -28,7 +28,7 @@ const PROBE_DELAYED_ACK_NS: i64 = 200_000_000;
 const TIMER_LATE_NS: i64 = 40_000_000;
 /// Shortest probe timeout: `TCP_TIMEOUT_MIN` of Linux (2 ticks of 1 ms at HZ = 1000) minus one tick.
 const MIN_PROBE_NS: i64 = 1_000_000;
-/// Timeout before the first RTT sample: 1 s (RFC 6298, 2.1) minus 1/10.
+/// Timeout before the first RTT sample: 1 s (RFC 6298, 2.1), minus 10% for clock error.
 const FIRST_TIMEOUT_NS: i64 = 900_000_000;
 /// If there is no better evidence, a segment that fills a hole within this time counts as reordered (Wireshark's
 /// limit).
@@ -127,7 +127,8 @@ fn against_jumper(
         }
     }
     let gap_ns = own.ts_ns.since(jumper.ts_ns).get();
-    // The sender needs at least one round trip between capture point and sender to react to the hole.
+    // The sender needs at least one round trip between capture point and sender to react to the hole. A segment that is
+    // captured earlier is therefore not a reaction, but was sent before `jumper`.
     if let (Some(gap_ns), Some(loop_ns)) = (gap_ns, receiver.figures.rtt_min_ns.get())
         && gap_ns < loop_ns / 10 * NEARLY_TENTHS
     {

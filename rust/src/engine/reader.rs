@@ -20,7 +20,7 @@ pub(super) struct FrameReader {
     only: Option<Arc<Only>>,
     pub(super) dissector: Dissector,
     summary: Summary,
-    /// Each reason why a packet was not read, with its problem.
+    /// Each reason why packets were not read, with the problem that reports it.
     stops: Vec<(Stop, Problem)>,
     /// Errors that ended a file early.
     ends: Vec<Problem>,

@@ -40,8 +40,8 @@ pub(super) struct Epoch {
     pub segments: u64,
     /// Number of datagrams, or 0 if neither datagrams nor flows are requested.
     pub datagrams: u64,
-    /// Indices of the packets that opened connections. The indices count all packets of the epoch, including those of
-    /// other workers.
+    /// Indices of the packets that opened connections. The indices count all packets of the epoch, including the
+    /// packets of other workers.
     pub opened: Vec<u32>,
     pub over: Vec<Over>,
     /// The error that prevented the storing of waits. The worker stops after such an error.
@@ -95,7 +95,7 @@ pub(super) struct Worker {
     sink: Sink,
     /// Number of connections that this worker has opened.
     count: u32,
-    /// Number of packets in this epoch, including those of other workers.
+    /// Number of packets in this epoch, including the packets of other workers.
     packets: u32,
     epoch: Epoch,
     wanted: Wanted,

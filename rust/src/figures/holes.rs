@@ -13,8 +13,8 @@ pub struct Holes {
 }
 
 impl Holes {
-    /// Adds a hole from `left`, the expected offset, to `right`, the offset that arrived. `left` must not be below any
-    /// earlier offset.
+    /// Adds a hole from `left`, the expected offset, to `right`, the offset of the segment that arrived. `left` must
+    /// not be below any earlier offset.
     pub fn open(&mut self, left: i64, right: i64) {
         self.ranges.push((left, right));
         if self.ranges.len() > MAX_HOLES {

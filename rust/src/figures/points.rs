@@ -2,8 +2,8 @@
 //! column. A line also keeps both ends of its longest gaps, so that pauses keep their position. Marks are thinned
 //! evenly.
 
-/// Number of gaps that keep both of their ends, longest first (a heuristic: a reader cannot inspect more gaps in one
-/// figure).
+/// Number of gaps whose two ends are drawn, beginning with the longest gap (a heuristic: a reader cannot inspect more
+/// gaps in one figure).
 pub const LONGEST_GAPS: usize = 40;
 
 /// Minimum number of drawn points. Fewer points would save nothing.

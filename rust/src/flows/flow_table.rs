@@ -60,7 +60,7 @@ const CANDIDATES: usize = 32;
 /// make room (a heuristic: the last stray segments arrive within one or two round trips of the close).
 const OVER_NS: i64 = 1_000_000_000;
 
-/// Whether a pass keeps accounts of connections, which take most of its time and memory.
+/// Whether a pass keeps accounts of connections. The accounts take most of the time and memory of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
     /// The pass keeps accounts.

@@ -1,4 +1,4 @@
-//! The handshake of a connection: its times, and the guess of the client.
+//! The handshake of a connection: the times of its segments, and a guess which host is the client.
 
 use super::rows::ClientKnownBy;
 use crate::nullable::Nullable;

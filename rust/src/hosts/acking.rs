@@ -22,7 +22,7 @@ const HEARTBEAT_CHANCE: f64 = 0.001;
 /// rule also send some ACKs that cover one segment. Some stacks acknowledge a connection's first segments at once
 /// (Linux: 16), and ACKs also go out with the application's data or at the end of a message.
 const EARLY: f64 = 0.8;
-/// A host follows a rule if at least half of its ACKs do (a heuristic).
+/// A host follows a rule if at least half of the host's ACKs fit the rule (a heuristic).
 const MOST: f64 = 0.5;
 /// Quantiles of the ACK delays. The first and the third give the range of the delays, and the median identifies the
 /// timer.
@@ -155,7 +155,7 @@ impl Acknowledging {
     const NOT: Self = Self { policy: AckPolicy::Unknown, samples: 0, timer: None, delays_ms: None };
 
     /// Draws the conclusions from one host's ACKs. `mss_bytes` is the payload of a full-sized segment, and
-    /// `buffer_bytes` the largest window that the host advertised.
+    /// `buffer_bytes` is the largest window that the host advertised.
     fn of(acking: Option<&Acking>, mss_bytes: Option<i64>, buffer_bytes: Option<i64>) -> Self {
         let Some(acking) = acking else { return Self::NOT };
         let delays = acking.delays().map(Delays::of);

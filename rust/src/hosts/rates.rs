@@ -26,7 +26,8 @@ const ALIKE_SHARE: f64 = 0.8;
 const NOISE_SHARE: f64 = 0.05;
 /// Factor from bytes per nanosecond to bits per second: 8 bits times 10^9 ns.
 const BPS: f64 = 8e9;
-/// If λ/μ differs from 1 by less than this limit, it counts as 1. The general M/M/1/K formula would divide 0 by 0.
+/// If λ/μ differs from 1 by less than this limit, λ/μ counts as 1. With λ/μ = 1, the general M/M/1/K formula would
+/// divide 0 by 0.
 const EQUAL_RATES: f64 = 1e-6;
 /// Flights are on a plateau if they did not grow for [`PLATEAU_ROUNDS`] RTTs and reach [`PLATEAU_SHARE`] of the largest
 /// flight. A plateau can be below the largest flight, because large writes do not always fill the send buffer. A
@@ -34,8 +35,8 @@ const EQUAL_RATES: f64 = 1e-6;
 const PLATEAU_ROUNDS: u16 = 5;
 const PLATEAU_SHARE: f64 = 0.8;
 const BELOW_WINDOW_SHARE: f64 = 0.9;
-/// If the send buffer is full, ACKs release more than 4 times as many segments as are sent at other times (a
-/// heuristic). The segments of an application with its own pace do not follow ACKs.
+/// The send buffer counts as full only if more than 4 times as many segments follow an ACK as are sent at other times
+/// (a heuristic). If an application writes at its own pace, its segments do not follow ACKs.
 const CLOCKED_PART: u64 = 4;
 /// Link rates of Ethernet (IEEE 802.3) in b/s.
 const ETHERNET_BPS: [f64; 8] = [1e7, 1e8, 1e9, 2.5e9, 5e9, 1e10, 2.5e10, 4e10];

@@ -43,7 +43,7 @@ pub fn stack(syn: &SynShape) -> Option<Stack> {
     family(&syn.option_names(), syn.ttl)
 }
 
-/// The initial TTL is the smallest common one that is not below the captured TTL.
+/// The initial TTL is the smallest of the common initial TTLs that are not below the captured TTL.
 fn family(options: &str, ttl: u8) -> Option<Stack> {
     let start = INITIAL_TTLS.into_iter().find(|start| ttl <= *start)?;
     SIGNATURES.iter().find(|(names, initial, _)| *names == options && *initial == start).map(|(_, _, stack)| *stack)

@@ -269,8 +269,8 @@ impl Datagram {
 
     /// Records received bytes. Returns false if all of these bytes have arrived before.
     ///
-    /// As in Linux, only a fragment at the end of the last run extends a run. A fragment that repeats several earlier
-    /// fragments is therefore recognized as a duplicate only if the earlier fragments arrived in order.
+    /// As in Linux, only a fragment that begins at the end of the last run extends a run. A fragment that repeats
+    /// several earlier fragments is therefore recognized as a duplicate only if the earlier fragments arrived in order.
     fn add_run(&mut self, start: usize, end: usize) -> Result<bool, Broken> {
         let at = self.runs.partition_point(|run| run.end <= start);
         match self.runs.get(at) {

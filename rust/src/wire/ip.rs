@@ -32,9 +32,9 @@ pub(super) fn any(cursor: &Cursor<'_>) -> Result<Layer, Stop> {
 
 /// Reads an IPv4 header.
 ///
-/// The total length is 0 in packets that were captured before segmentation offload, and with BIG TCP. Such a packet is
-/// as long as its frame. If the total length exceeds the length of the frame, the length of the frame is used too, as
-/// in Wireshark.
+/// The total length is 0 in packets that were captured before segmentation offload, and in BIG TCP packets. Such a
+/// packet is as long as its frame. If the total length exceeds the length of the frame, the length of the frame is used
+/// too, as in Wireshark.
 #[inline]
 pub(super) fn v4(cursor: &mut Cursor<'_>, facts: &mut IpFacts, endpoints: &mut IpEndpoints) -> Result<Layer, Stop> {
     let start = *cursor;

@@ -343,7 +343,7 @@ pub struct IpFacts {
     pub ecn: Ecn,
 }
 
-/// The addresses of an IP header. An IPv4 address is in the low 32 bits of its two words.
+/// The addresses of an IP header. Each address has 128 bits, and an IPv4 address is in the low 32 bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IpEndpoints {
     pub source: [u64; 2],

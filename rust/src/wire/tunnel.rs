@@ -33,7 +33,7 @@ const ETHER_NSH: u16 = 0x894f;
 /// TRILL (RFC 6325).
 const ETHER_TRILL: u16 = 0x22f3;
 
-/// The layer for an Ethernet type other than those of IP and VLAN tags.
+/// The layer for an Ethernet type that is neither IP nor a VLAN tag.
 pub(super) fn ether_type(value: u16) -> Result<Layer, Stop> {
     match value {
         ETHER_TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),

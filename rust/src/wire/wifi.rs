@@ -102,7 +102,8 @@ pub(super) fn data<'a>(padded: bool, opened: bool, cursor: &mut Cursor<'a>) -> R
     let (number, more) = (sequence_low & 0x0f, flags & MORE_FRAGMENTS != 0);
     let is_fragment = more || number != 0;
     let is_aggregate = qos.is_some_and(|qos| qos & AGGREGATE != 0);
-    // A decrypted fragment ends with a check value of unknown length, so it is not read. An A-MSDU is never fragmented.
+    // A decrypted fragment ends with a check value of unknown length, so the fragment is not read. An A-MSDU is never
+    // fragmented.
     if is_fragment && (is_protected || is_aggregate) {
         return Err(Stop::NotRead("part of an encrypted or aggregated 802.11 frame in fragments").into());
     }

@@ -93,7 +93,7 @@ impl Gzip {
 }
 
 /// The fault text for an error of flate2. The messages "incorrect data check" and "incorrect length check" mean that
-/// checksum or length at the end of a member are wrong.
+/// the checksum or the length at the end of a member is wrong.
 fn why(error: &DecompressError) -> &'static str {
     if error.message().is_some_and(|text| text.ends_with("check")) { WRONG_CHECKSUM } else { CONTRADICTORY }
 }

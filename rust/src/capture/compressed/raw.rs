@@ -36,8 +36,7 @@ impl Raw {
         self.consumed
     }
 
-    /// Returns at least `count` bytes without consuming them. Near the end of the stream, fewer bytes are left, and at
-    /// the end none.
+    /// Returns at least `count` bytes without consuming them, or fewer bytes if the stream ends earlier.
     pub(super) fn peek(&mut self, count: usize) -> &[u8] {
         while self.end - self.start < count && !self.ended {
             self.refill();

@@ -5,7 +5,7 @@ const NS_PER_S: i128 = 1_000_000_000;
 /// Exponent of a nanosecond: 10^-9 s.
 const NANO: u8 = 9;
 
-/// With shorter ticks than 10^-38 s, no 64-bit number of ticks reaches a nanosecond: 2^64 · 10^-38 s is less than
+/// With ticks shorter than 10^-38 s, no 64-bit number of ticks reaches a nanosecond: 2^64 · 10^-38 s is less than
 /// 10^-18 s.
 const VANISHING_DECIMAL: u8 = 38;
 

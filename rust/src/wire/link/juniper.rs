@@ -1,5 +1,5 @@
 //! Reads the headers of Juniper routers: a magic number, flags and optional extensions. Some link types add a cookie of
-//! the interface card. The cookies are not documented, but read as in tcpdump and Wireshark, to which Juniper
+//! the interface card. The cookies are not documented. They are read as in tcpdump and Wireshark, to which Juniper
 //! developers contributed.
 
 use super::super::cursor::{Cursor, Stop};

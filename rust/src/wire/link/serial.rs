@@ -51,8 +51,8 @@ pub(crate) fn frame_relay(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     Ok(Layer::EtherType(u16::from_be_bytes(*ether_type)))
 }
 
-/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers.
-/// After the identifier of SNAP, an Ethernet type or a code for bridged frames follows.
+/// Reads a network-layer protocol identifier (NLPID; RFC 2427, 2684, 2364). IP and PPP have their own identifiers. The
+/// identifier of SNAP is followed by an Ethernet type or a code for bridged frames.
 pub(crate) fn nlpid(cursor: &mut Cursor<'_>) -> Result<Layer, Stop> {
     const PAD: u8 = 0x00;
     const SNAP: u8 = 0x80;

@@ -1,7 +1,7 @@
 """Connections of several hosts share one bottleneck.
 
-While data of any connection fill the bottleneck, it counts as busy for all of them. The expected times are calculated by hand, for captures
-at the receiver and at the sender.
+While data of any connection fill the bottleneck, the bottleneck counts as busy for all connections. The expected times are calculated by
+hand, for captures at the receiver and at the sender.
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ AT_THE_SERVER = """
     ids=["nothing-to-compare", "data-took-as-long"],
 )
 def test_at_the_server_a_late_first_ack_is_not_called_a_late_answer(tmp_path: Path, behind: str, title: str, mechanism: str) -> None:
-    """The SYN-ACK (frame 2) is sent 0.1 ms after the SYN (frame 1), and its ACK arrives 800 ms later. Frame 4 has the client's data."""
+    """The SYN-ACK (frame 2) is sent 0.1 ms after the SYN (frame 1), and is ACKed 800 ms later. Frame 4 has the client's data."""
     (reported,) = slow(analyzed(tmp_path, AT_THE_SERVER + behind))
     assert reported.title == title
     assert mechanism in reported.mechanism

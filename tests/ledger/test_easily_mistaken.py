@@ -94,7 +94,8 @@ def beside_another(*, queued: bool) -> str:
     """Return two connections, captured at their receiver. Ten segments of one and ten of the other arrive in turn, 1 ms apart.
 
     The RTT is 4 ms without a queue. Timestamps count milliseconds from 1000. If `queued` is true, the timestamps of a segment show that it
-    was sent 4 ms after the ACK of the previous ten segments. Otherwise, they show that it was sent 2 ms before it arrived.
+    was sent 4 ms after the ACK of the previous ten segments. Otherwise, the timestamps show that the segment was sent 2 ms before it
+    arrived.
     """
     lines: list[tuple[float, str]] = []
     for begun_ms, sender, receiver in ((0, "C", "S"), (30, "D", "T")):

@@ -282,8 +282,8 @@ def at_receiver(*, queued: bool) -> str:
     """Return flights of four segments that fill the window. The segments are 3 ms apart.
 
     From the second flight on, the segments arrive 60 ms later than the path explains. If `queued` is true, an ACK makes room, and a segment
-    is sent at once. It echoes the timestamp of this ACK and then waits in a queue. Otherwise the application wrote late, and all segments
-    of a flight echo the timestamp of the last ACK. Timestamps count milliseconds; those of the server begin with 1000.
+    is sent at once. The segment echoes the timestamp of this ACK and then waits in a queue. Otherwise the application wrote late, and all
+    segments of a flight echo the timestamp of the last ACK. Timestamps count milliseconds; those of the server begin with 1000.
     """
     size, late_ms = MSS - 12, 60
     lines = [

@@ -33,7 +33,7 @@ def test_a_server_that_answers_a_request_does_not_wait_twice_for_the_handshake(t
 
 
 def test_a_server_that_speaks_first_waits_for_the_ack_of_its_syn(tmp_path: Path) -> None:
-    """The server can send its greeting only after the client's ACK. So the SYN-ACK and this ACK take another RTT."""
+    """The server can send its greeting only after the client's ACK. So two RTTs before the greeting have the cause handshake."""
     reported = lasted_of_server(tmp_path, f"{OPEN}220ms S > C P. 1:51 ack 1 win 65535\n220.1ms C > S . ack 51\n")
     assert reported["handshake"] == pytest.approx(200, abs=0.1)
     assert reported["application"] == pytest.approx(20, abs=0.1)

@@ -62,8 +62,8 @@ def test_beside_a_large_window_it_is_the_delayed_ack_that_is_waited_for(tmp_path
 def at_receiver(first_window: int, end: int) -> str:
     """Return an exchange. The first flight ends at byte `end`, and its ACKs leave room for 460 bytes.
 
-    The client sends 460 bytes at 0.3002 s, before the window update reaches it. They are captured when they arrive, after the one-way
-    delay.
+    The client sends 460 bytes at 0.3002 s, before the window update reaches the client. The 460 bytes are captured when they arrive, after
+    the one-way delay.
     """
     return f"""
         0.0000 C > S S  0:0(0)        win 64240 <mss 1460>
@@ -316,7 +316,7 @@ def both_ways(flight: int, *, queued: bool) -> str:
 
 
 def test_an_ack_that_waits_behind_the_other_sides_data_is_the_networks_not_a_delayed_one(tmp_path: Path) -> None:
-    """Data that the server sends after it received the client's flight carry its ACK (RFC 9293, 3.8.6.3).
+    """After the server has received the client's flight, its data carry the ACK of the flight (RFC 9293, 3.8.6.3).
 
     The data that arrive from 41 to 107 ms carry an older ACK number. So the server sent them before it received the flight, and they waited
     in a queue. A receiver must ACK at least every second segment (RFC 5681, 4.2). So it does not delay the ACK of ten segments, but can

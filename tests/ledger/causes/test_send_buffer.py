@@ -132,8 +132,8 @@ def test_flights_that_grow_later_did_not_stand_on_a_plateau_before(tmp_path: Pat
 def test_equal_flights_below_the_plateau_refute_slow_start(tmp_path: Path, *, old: bool, last: int, rounds: int) -> None:
     """Six flights have five segments each. Three flights have three segments each. Then one larger flight follows.
 
-    The second and third flights of three did not grow. Newer senders can leave slow start without a loss (RFC 9406). For them, a last
-    flight that is one segment larger than the plateau proves nothing.
+    The second and third flights of three did not grow. Newer senders can leave slow start without a loss (RFC 9406). If the last flight of
+    a newer sender is one segment larger than the plateau, the equal flights prove nothing.
     """
     text = flights([full(5)] * 6 + [full(3)] * 3 + [full(last), full(1)], 60_000)
     reported = lasted(tmp_path, opened(old=old, window=60_000) + text)
@@ -311,8 +311,8 @@ def test_a_small_segment_that_leaves_when_the_window_opens_was_the_windows(tmp_p
 def test_a_tail_behind_fewer_bytes_than_any_send_buffer_has_was_held_by_nagle(tmp_path: Path, count: int, held: int) -> None:
     """Twice, 428 bytes wait for the ACK of full segments.
 
-    The second time, the flight before them is as large as an earlier one. Two segments of 536 bytes leave room in the smallest send buffer
-    (2,048 bytes); four segments can fill it.
+    The second time, the flight before the 428 bytes is as large as an earlier flight. Two segments of 536 bytes leave room in the smallest
+    send buffer (2,048 bytes); four segments can fill it.
     """
     turn = [[536] * count, [428]]
     reported = lasted(tmp_path, opened(old=True, window=65_535, mss=536) + flights([[536], *turn, *turn], 65_535))
@@ -361,7 +361,7 @@ def test_half_of_the_largest_window_passes_a_small_segment_and_nagle_holds_what_
 def test_half_of_the_largest_window_never_waits_for_nagle(tmp_path: Path, window: int, told_ms: float) -> None:
     """4,100 bytes wait for the ACK of 512 bytes.
 
-    They are more than half of a window of 8,192 bytes, but less than half of one of 16,384.
+    The 4,100 bytes are more than half of a window of 8,192 bytes, but less than half of a window of 16,384.
     """
     reported = lasted(tmp_path, opened(old=True, window=window, mss=4_312) + flights([[512], [4_100]], window))
     assert reported.get("nagle", 0.0) == pytest.approx(told_ms, abs=0.1)

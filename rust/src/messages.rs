@@ -171,8 +171,8 @@ impl Message {
         Some(sizes.filter(|size| *size > 0).collect())
     }
 
-    /// Whether `writes` is reliable. This requires several writes that all end with PSH, and none of the writes may
-    /// have waited for Nagle's algorithm.
+    /// Whether `writes` is reliable. This requires several writes that all end with PSH and did not wait for Nagle's
+    /// algorithm.
     #[must_use]
     pub fn writes_fit(&self, writes: &[i64]) -> bool {
         writes.len() > 1 && !self.is_held && !self.is_unpushed

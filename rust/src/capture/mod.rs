@@ -121,7 +121,7 @@ impl Capture {
     /// Reads one capture from any byte stream. Errors name the stream `path`.
     ///
     /// # Errors
-    /// The errors of [`Self::open`], except those for paths.
+    /// The errors of [`Self::open`], except the errors for paths.
     ///
     /// ```
     /// use tcptrace_lab_core::capture::Capture;
@@ -141,7 +141,7 @@ impl Capture {
     /// this stream.
     ///
     /// # Errors
-    /// The errors of [`Self::open`], except those for paths.
+    /// The errors of [`Self::open`], except the errors for paths.
     pub fn from_streams<P: AsRef<OsStr>, S: Read + Send + Sync + 'static>(
         streams: impl IntoIterator<Item = (P, S), IntoIter: ExactSizeIterator>,
     ) -> Result<Self, CaptureError> {

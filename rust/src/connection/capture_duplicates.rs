@@ -21,7 +21,7 @@ const OTHER_PATH_COPY_NS: i64 = 200_000_000;
 /// duplicate only if at least 1/3 of the connection's segments so far were captured twice (a heuristic).
 const SYSTEMATIC_SHARE: u64 = 3;
 impl DirectionState {
-    /// Whether a segment of this host has neither new data nor a new ACK, so that it can be a duplicate.
+    /// Whether a segment of this host can be a duplicate, because the segment has neither new data nor a new ACK.
     #[inline]
     pub(crate) fn may_repeat(&self, segment: &Segment, receiver: &DirectionState) -> bool {
         if segment.payload_bytes > 0 {

@@ -61,7 +61,7 @@ pub(crate) struct DirectionState {
     pub recent: Recent,
     /// IP ID of this host's last segment.
     pub last_ip_id: Option<u16>,
-    /// Whether the last two segments of this host have different IP IDs, so that the IP ID distinguishes packets.
+    /// Whether the IP ID distinguishes this host's packets, because the last two segments have different IP IDs.
     pub ip_id_moves: bool,
     /// Whether this host sent a SYN-ACK.
     pub syn_answered: bool,

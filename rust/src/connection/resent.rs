@@ -292,7 +292,7 @@ pub(crate) fn is_loss_confirmed(sender: &DirectionState) -> bool {
     sender.duplicate_acks_received >= FAST_RETRANSMIT_DUPLICATE_ACKS || is_sacked_enough(sender)
 }
 
-/// Whether the SACK blocks above a hole cover more bytes than two segments, so that the hole counts as lost (RFC 6675,
+/// Whether a hole counts as lost, because the SACK blocks above the hole cover more bytes than two segments (RFC 6675,
 /// 4).
 #[inline]
 fn is_sacked_enough(sender: &DirectionState) -> bool {

@@ -316,8 +316,8 @@ impl Engine {
         if rows.is_empty() { Ok(self.nothing()) } else { self.connections(rows, waits) }
     }
 
-    /// An empty batch, so that the caller can show progress during a long wait for segment rows, or `None` if segment
-    /// rows come without long waits.
+    /// An empty batch if the next segment row may be far away, so that the caller can show progress. The result is
+    /// `None` if segment rows follow each other without long waits.
     fn nothing(&self) -> Option<Batch> {
         (!self.wants_rows || self.datagrams_seen > 0)
             .then(|| Batch::Segments(RecordBatch::new_empty(self.segments.schema())))

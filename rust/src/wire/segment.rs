@@ -220,7 +220,7 @@ pub struct TcpOptions {
     pub fast_open: Option<FastOpen>,
     /// SACK blocks (RFC 2018).
     pub sack: SackBlocks,
-    /// Whether the capture truncated the options, so that an option was possibly sent although it seems absent.
+    /// Whether the capture truncated the options. If so, an option that seems absent was possibly sent.
     pub cut: bool,
     /// Kinds of the options in order, four bits each: the kind plus one, at most 15. The first option has the lowest
     /// bits. The value is 0 if the options were not read one by one.
@@ -317,9 +317,9 @@ pub struct Segment {
     /// Number of bytes before the payload in an Ethernet frame, or before and after the payload in an AAL5 PDU. The
     /// number is 0 for other links, and for fragmented or damaged packets.
     pub header_bytes: u16,
-    /// Whether the data offset is wrong, so that the start of the payload is unknown.
+    /// Whether the start of the payload is unknown, because the data offset is wrong.
     pub bad_data_offset: bool,
-    /// Whether the link lost a part of the segment, so that the receiver discarded the segment.
+    /// Whether the receiver discarded the segment, because the link lost or damaged a part of the segment.
     pub damaged: bool,
 }
 

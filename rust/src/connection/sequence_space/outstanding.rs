@@ -94,8 +94,8 @@ pub(crate) struct Newest {
     pub payload_bytes: i64,
     /// Whether any byte of the segment was retransmitted.
     pub resent: bool,
-    /// Whether a segment with lower sequence numbers was captured after this segment. The ACK may have waited for that
-    /// segment.
+    /// Whether a segment with lower sequence numbers was captured after this segment. The ACK may have waited for the
+    /// segment that was captured later.
     pub overtaken: bool,
 }
 

@@ -174,8 +174,10 @@ def test_times_at_both_ends_are_half_a_turnaround_before_and_after(tmp_path: Pat
 
 
 def test_one_transfer_has_the_same_times_from_both_of_its_ends() -> None:
-    """Two captures of `ethernet-loss` show how long the sender waited for the ACK of the first data. The two waits differ by less than 0.25
-    ms."""
+    """Two captures of `ethernet-loss` show how long the sender waited for the ACK of the first data.
+
+    The two waits differ by less than 0.25 ms.
+    """
     gaps = []
     for name in ("ethernet-loss", "ethernet-loss-at-server"):
         tables = tcptrace_lab.read(CAPTURES / TRUTH[name]["file"])

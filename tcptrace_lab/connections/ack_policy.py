@@ -36,7 +36,7 @@ _Count = TypeVar("_Count", int, "pl.Expr")
 
 
 def holds(of: Callable[[str], _Count]) -> _Count:
-    """Return how many small segments of an endpoint Nagle's algorithm seems to delay.
+    """Return the number of an endpoint's small segments that Nagle's algorithm seems to delay.
 
     Args:
         of: returns a column of the endpoint by name.
@@ -45,7 +45,7 @@ def holds(of: Callable[[str], _Count]) -> _Count:
 
 
 def sure_holds(of: Callable[[str], _Count]) -> _Count:
-    """Return how many small segments Nagle's algorithm seems to delay, without those that a full send buffer explains equally well."""
+    """Return the result of `holds` without the segments whose delay a full send buffer explains equally well."""
     return holds(of) - of("nagle_holds_ambiguous")
 
 

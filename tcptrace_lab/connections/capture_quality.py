@@ -1,8 +1,8 @@
 """Capture quality: how far a capture can be trusted.
 
 A fault is, for example, a clock that jumped, or packets that the kernel dropped. Each fault has a factor between 0 and 1: the share of a
-verdict's confidence that remains. The factors of several faults are multiplied. A fault of single connections counts by their share of the
-bytes. Poor quality lowers the confidence of all findings (`steps_down`).
+verdict's confidence that remains. The factors of several faults are multiplied. The factor of a fault of single connections is weighted by
+the bytes of these connections. Poor quality lowers the confidence of all findings (`steps_down`).
 
 The factors are judgements, not measurements.
 """
@@ -234,7 +234,7 @@ _JUMP = "a silence of more than 24 days: the clock jumped"
 
 
 def _of_connections(counts: Mapping[str, int], connections: int) -> list[Reason]:
-    """Return the faults of single connections. Their factor here is 1, because `factor_of_connections` already contains their effect."""
+    """Return the faults of single connections, each with the factor 1, because `factor_of_connections` already contains their effect."""
     words = (
         (
             "drops_suspected",

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.engine.reread import Progress, Together, Worth
 
 SPILL_ROWS = 262_144
-"""Number of segment rows kept in memory, which take about 40 MB. With `REREAD_BYTES`, this keeps total memory below 300 MB for a capture of
-100 MB, and below 1.5 GB for any capture."""
+"""Number of segment rows kept in memory, which take about 40 MB. This limit and `REREAD_BYTES` keep total memory below 300 MB for a capture
+of 100 MB, and below 1.5 GB for any capture."""
 
 ROWS_PER_CONNECTION = 64
 """Number of segment rows that count as much as one row of `schema.CONNECTIONS` or `schema.FLOWS`. A connection row takes 3.3 KB, as much as

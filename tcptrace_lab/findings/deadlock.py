@@ -37,9 +37,9 @@ CURE = "a larger send buffer on {sender}, or " + immediate_ack.CURE
 """Cause and cure in the words of the verdict (`causes.Rule.lost_to`, `causes.Advice.cure`)."""
 
 MIN_SHARE = 0.5
-"""Minimum share of a deadlock in all waits for late ACKs of its direction (a heuristic).
+"""A deadlock must take at least this share of the time that its direction waits for late ACKs (a heuristic).
 
-From this share on, the finding on the deadlock replaces the other findings on late ACKs in this direction.
+The finding on the deadlock then replaces the other findings on late ACKs in this direction.
 """
 
 SOURCE = (
@@ -54,8 +54,8 @@ class Lock(NamedTuple):
     Attributes:
         flight_bytes: bytes in flight in each round; the larger number if two numbers alternate.
         min_flight_bytes: the smaller number if two numbers alternate, else equal to `flight_bytes`.
-        queued_bytes: payload of the largest small segment that was sent after the ACK at the end of a round. 0 if no such segment was
-            small, because only a full buffer can delay a full segment.
+        queued_bytes: payload of the largest small segment that was sent after the ACK at the end of a round. 0 if only full segments were
+            sent, because Nagle's algorithm delays no full segment.
         min_buffer_bytes: lower bound of the send buffer: the largest number of bytes in flight and queued in one round.
         smss_bytes: size of a full segment.
         window_bytes: largest window, used as the receive buffer.

@@ -120,7 +120,7 @@ def _without_effect(cost: Cost, kind: Mapping[str, Any]) -> str:
 
 
 def _on_path(cost: Cost, direction: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return how long the path needs for the data: by the drain rate of its queue, and by its line rate. None is unknown."""
+    """Return two times that the path needs for the data: by its queue's drain rate, and by its line rate. None: unknown."""
     return None if cost.cause in RECEIVERS_OWN else direction["on_path_ns"], direction.get("line_busy_ns")
 
 

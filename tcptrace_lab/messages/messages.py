@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GAP_NS = 10 * NS_PER_MS
-"""A pause of the application ends a message if it lasts at least 10 ms and at least two RTTs (a heuristic). A stall on a LAN also lasts 10
-ms (docs/how-it-decides.md, 2.3). The engine uses an equal value for `paused` (`schema.NOTES`)."""
+"""A pause of the application ends a message if it lasts at least 10 ms and at least two RTTs (a heuristic). A stall on a LAN also lasts at
+least 10 ms (docs/how-it-decides.md, 2.3). The engine uses an equal value for `paused` (`schema.NOTES`)."""
 
 BATCH_ROWS = 131_072
 """Number of segments per batch. They take about 10 MB."""

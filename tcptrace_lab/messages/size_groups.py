@@ -1,7 +1,7 @@
 """Finds the slow message sizes of the chosen connections, and predicts slow sizes from the rules of their stack.
 
-A group contains the messages of one direction between a client and a server (address and port), from any number of connections. The
-connections can come from several captures. `size_choice` selects them.
+A group contains the messages of one direction between a client and a server (address and port), from any number of connections.
+`size_choice` selects the connections, which can come from several captures.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Packets:
     def of_keys(self, keys: Sequence[str], part: int, parts: int) -> pl.DataFrame:
         """Divide the packets into `parts` parts, and return `keys` and `row` of one part.
 
-        If packets of both captures have equal values of the first two keys, they are in parts of equal number.
+        Packets with equal values of the first two keys are in the part with the same number, in both captures.
         """
         wanted = self.rows if parts == 1 else self.rows.filter(pl.struct(keys[:2]).hash(seed=0) % parts == part)
         return wanted.select(*keys, "row").collect()

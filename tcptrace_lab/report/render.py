@@ -178,7 +178,7 @@ def _hash_source(script: str) -> str:
 def environment(*folders: Path) -> Environment:
     """Return the Jinja2 environment with our templates, each compiled once.
 
-    A template in `folders` can include our templates. It replaces our template of the same name.
+    A template in `folders` replaces our template of the same name, and can include our other templates.
     """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),

@@ -70,7 +70,7 @@ class Compiled(BytecodeCache):
 
 
 def _users_cache() -> Path | None:
-    """Return the user's cache folder; None if the user does not own its parent folder, as under sudo."""
+    """Return the user's cache folder; None if the folder above it belongs to another user, as under sudo."""
     named = os.environ.get("XDG_CACHE_HOME")
     place = Path(named or os.path.expanduser("~"))  # noqa: PTH111  (Path.home() raises if the user has no passwd entry)
     with contextlib.suppress(OSError):

@@ -2,8 +2,8 @@
 
 For output forms that record each cell, `convert` can leave out cells to simulate cell loss.
 
-Cells are timed at the 149.76 Mb/s of OC-3c. If the packets of the source follow each other faster, cells of one packet share the time of
-the previous packet, unlike on a real link.
+Cells are timed at the 149.76 Mb/s of OC-3c. If the packets of the source follow each other faster, the first cells of a packet get the time
+of the previous packet. On a real link, these cells would come later.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def convert(
         vci: virtual channel identifier of both directions, 0 to 65,535; ignored by forms without ATM headers.
         lose_cells: indices of the cells to leave out, as if they were lost. The first cell of the file has index 0. Only for forms with
             cells.
-        pad_cut: True pads a packet that snaplen truncated with zeros to the length in its IP header. All lengths and the number of cells
-            are then correct, but checksums are wrong. False makes a truncated packet an error.
+        pad_cut: if True, zeros are added to each packet that snaplen truncated, up to the length in its IP header. All lengths and the
+            number of cells are then correct, but checksums are wrong. If False, a truncated packet is an error.
 
     Raises:
         UsageError: the form, a link type, the VPI, the VCI or a cell index is invalid; the form cannot represent a packet or its time; a

@@ -46,7 +46,8 @@ class AtmForm(StrEnum):
     """LINKTYPE_ATM_CLIP without LLC/SNAP (null encapsulation of Linux's atmclip). Wireshark 4.0 reads no other CLIP form."""
 
     FORE_IP = "fore-ip"
-    """Fore adapters without encapsulation. The file equals that of `rfc1483-vcmux` byte by byte, because no header distinguishes them."""
+    """Fore adapters without encapsulation. The file equals the file of the form `rfc1483-vcmux` byte by byte, because neither form has a
+    header before the IP packet."""
 
     SUNATM = "sunatm"
     """LINKTYPE_SUNATM: traffic type (LLC), VPI, VCI, LLC/SNAP header and IP packet. The direction is unknown, so every packet is marked as

@@ -1,4 +1,4 @@
-"""Words for a direction's wait for its peer, which headline, cards and bars share."""
+"""Words for a direction's wait for its peer. Headline, cards and bars use these words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SAME: Final = 0.9
-"""If the peer's application was silent for at least this share of the wait for its messages, the wait and the silence are the same (a
+"""If the peer's application was silent for at least this share of the wait for its messages, texts treat the wait and the silence as one (a
 heuristic)."""
 
 

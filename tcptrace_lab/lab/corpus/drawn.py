@@ -24,7 +24,7 @@ CONGESTION_CONTROLS = ("reno", "cubic", "bbr")
 DEVELOPED_ON = frozenset({"iperf3", "nginx", "openssh", "python-http", "redis", "sampler"})
 """Program families that are never held back, because the engine's rules were developed with them before the corpus existed."""
 ONE_IN = 4
-"""One of this many families is held back on average (a choice). A hash of the family's name decides."""
+"""On average, one in this many families is held back (a choice). A hash of the family's name decides."""
 COMPETITORS = (
     "iperf3-reverse",
     "iperf3-window-64k",

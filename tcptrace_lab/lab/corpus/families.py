@@ -1,7 +1,7 @@
 """Families of transfers whose causes are easily mistaken, as a table. `family_report` makes the transfers and compares the ledgers.
 
-A family is a situation, such as an application that writes on a clock. Several programs produce the situation, each over a path on which
-the situation occurs.
+A family is a situation, such as an application that writes at fixed intervals. Several programs produce the situation, each over a path on
+which the situation occurs.
 """
 
 from __future__ import annotations

@@ -39,12 +39,12 @@ PACED_AS_LINE = "paced-as-line"
 """The pacing rate is at least the path's rate, so the path determines the spacing of the bytes."""
 
 MIN_QUEUE_NS = NS_PER_MS
-"""A packet was queued if it was in transit for this much longer than the fastest packet (a choice).
+"""A packet counts as queued only if it was in transit longer than the fastest packet by more than this (a choice).
 
 The relay's own variation is smaller.
 """
 QUEUE_SHARE = 0.1
-"""A packet was queued if its transit time exceeded that of the fastest packet by this share (a choice)."""
+"""The transit time of a queued packet must also exceed the transit time of the fastest packet by this share (a choice)."""
 LINE_SHARE = 0.8
 """A pacing rate of at least this share of the bottleneck's rate fills the path (a choice)."""
 MIN_LATE = 10

@@ -48,7 +48,7 @@ class Interval:
 
 
 def intervals(events: Sequence[Event]) -> list[Interval]:
-    """Divide the time from a sender's first event to its last into intervals without gaps."""
+    """Divide the time from the first to the last event of a sender into intervals without gaps."""
     found: list[Interval] = []
     timers = _timers(events)
     bounded = _bounded(events)

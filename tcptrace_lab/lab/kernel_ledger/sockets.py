@@ -68,12 +68,12 @@ class Event:
 
     @property
     def unsent_bytes(self) -> int:
-        """Return how many bytes (and the FIN) the application has written, but TCP has not yet sent."""
+        """Return the number of bytes that the application has written and TCP has not sent. A FIN counts as one byte."""
         return ahead(self.write_seq, self.snd_nxt)
 
     @property
     def unacked_bytes(self) -> int:
-        """Return how many bytes TCP has sent, but the peer has not acknowledged."""
+        """Return the number of bytes that TCP has sent and the peer has not acknowledged."""
         return ahead(self.snd_nxt, self.snd_una)
 
     @property

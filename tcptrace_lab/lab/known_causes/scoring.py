@@ -91,7 +91,7 @@ class Verdict:
 
     @property
     def least(self) -> float:
-        """Return how much of a due state's true time the ledger assigns to it, as a share.
+        """Return the share of a due state's true time that the ledger assigns to this state.
 
         With several due states, return the smallest share.
         """

@@ -45,7 +45,7 @@ class PathModel:
         rate_bps: rate of the bottleneck in bits per second, for whole frames; None: unlimited.
         queue_bytes: size of the bottleneck's queue. Packets that do not fit are dropped. None: the queue is unlimited.
         lost: indexes of packets that are lost.
-        loss_share: share of the other packets that are lost. They are drawn from `seed`.
+        loss_share: share of the other packets that are lost, drawn from `seed`.
         seed: seed of the random draws.
         duplicated: indexes of packets that are delivered twice.
         extra_delay_s: index of a packet → its extra delay in seconds, so that later packets overtake it.

@@ -30,7 +30,7 @@ class Truth(StrEnum):
 
     NEW = "new"
     RESENT = "resent"  # a needed retransmit: no other packet delivered its bytes
-    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet delivered its bytes, before or after this one was sent
+    NEEDLESS = "needless"  # a spurious retransmit: an earlier packet delivered its bytes, possibly after the retransmit was sent
     REORDERED = "reordered"  # a first transmission that later packets overtook on the path
     COPIED = "copied"  # a duplicate that the path made
 

@@ -1,6 +1,6 @@
 """Makes transfers of another TCP stack.
 
-The stack runs on a tun device behind the client's host, which routes its packets. The peer is Linux, behind the relay.
+The stack runs on a tun device. The client's host routes packets between the stack and the relay. The peer is Linux, behind the relay.
 """
 
 from __future__ import annotations

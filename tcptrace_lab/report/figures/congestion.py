@@ -28,7 +28,7 @@ MEANING = (
     "threshold is this number in the first round trip after a recovery. The window is unknown during recoveries, and the threshold is "
     "unknown after timeouts."
 )
-"""Note of a figure, which explains the lines of congestion window and slow-start threshold."""
+"""Note on the lines of congestion window and slow-start threshold, below a figure with these lines."""
 
 _TIMEOUT, _NOT_A_LOSS = "rto_retransmit", ("syn_retransmit",)
 

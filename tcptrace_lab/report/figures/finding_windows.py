@@ -64,8 +64,8 @@ class Kept(NamedTuple):
     """The rows that were collected for a place.
 
     Attributes:
-        rows: rows of `engine.figures.Tracker` in frame order: those from `from_ns` to `to_ns`, and one more at each end, so that lines
-            reach the edge.
+        rows: rows of `engine.figures.Tracker` in frame order: those from `from_ns` to `to_ns`, and one more row at each end, so that lines
+            reach the edges.
         waits: start, end and cause of the direction's ledger intervals from `from_ns` to `to_ns`, in order of time.
         from_ns, to_ns: the time range of the figure, since the connection's first segment.
         omitted: number of segments left out in the middle.

@@ -47,7 +47,7 @@ FTP_SERVER = {
 }
 
 KEYS = "mkdir -p /run/sshd; for one in host user; do ssh-keygen -q -t ed25519 -N '' -f {folder}/$one; done; chmod 600 {folder}/user"
-"""A command that makes a host key and a user's login key for one transfer, whose sshd runs unprivileged in the transfer's folder."""
+"""A command that makes a host key and a user's login key for one transfer. The sshd runs unprivileged in the transfer's folder."""
 SSHD = (
     "/usr/sbin/sshd -D -e -f /dev/null -p {port} -h {folder}/host -o AuthorizedKeysFile={folder}/user.pub -o StrictModes=no "
     "-o PermitRootLogin=yes -o PidFile=none -o 'Subsystem=sftp internal-sftp'"

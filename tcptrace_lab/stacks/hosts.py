@@ -47,9 +47,10 @@ VAX_750 = Costs(
 """VAX 11/750 with 4.2BSD (Mosher).
 
 Table 2 of the study gives the costs of sending. A segment takes 2.27 ms (`m_copy`, `tcp_output`, `tcp_cksum`, `ip_output`, `in_cksum`,
-`enoutput`, `if_wubaput` at 1 byte). A buffer takes 0.68 ms (1,023 against 112 bytes). A KB takes 2.03 ms (1,024 bytes against 1 byte), and
-copying is 0.69 ms of this time (`Copyin`). The smallest packet takes 5.5 ms (section 2). The remaining 2.55 ms of this time are the call.
-The study did not measure receiving, so these costs are assumed.
+`enoutput`, `if_wubaput` at 1 byte). A buffer takes 0.68 ms (from the times of 1,023 and of 112 bytes). A KB takes 2.03 ms (from the times
+of 1,024 bytes and of 1 byte), and copying is 0.69 ms of this time (`Copyin`). The smallest packet takes 5.5 ms (section 2). After
+subtracting the segment and the buffer, 2.55 ms remain for the call. The study did not measure receiving, so the costs of receiving are
+assumed.
 """
 
 _PC_COPY_US, _PC_CHECKSUM_US = 285, 254
@@ -69,10 +70,10 @@ def pc(task_change_ns: int) -> Costs:
     """Return the costs of a host with an 80386 at 12.5 MHz and MD-DOS/IP.
 
     TCP and IP processing of a segment is from table 6. Section 3.5 gives 3.469 ms for receiving a segment of 1 KB, and 0.477 ms for sending
-    an ACK. In figure 6, 36 % of 1.13 ms for 1,460 bytes are copying, and 32 % are the checksum. The remainder of the 3.469 ms is the
-    driver's time. Sending is assumed to take as much driver time. The processor also switches between the tasks of section 3.1. A write
-    takes one switch, from the program to TCP. A read takes two switches, to TCP and back. An arriving segment takes two switches, from the
-    interrupt to IP and from IP to TCP. One more switch wakes a program.
+    an ACK. In figure 6, 1,460 bytes take 1.13 ms: 36 % of this time for copying, and 32 % for the checksum. What then remains of the 3.469
+    ms is the driver's time. Sending is assumed to take as much driver time. The processor also switches between the tasks of section 3.1. A
+    write takes one switch, from the program to TCP. A read takes two switches, to TCP and back. An arriving segment takes two switches,
+    from the interrupt to IP and from IP to TCP. One more switch wakes a program.
     """
     return Costs(
         write_call_ns=task_change_ns,

@@ -3,18 +3,19 @@
 A capture at the sender of a direction shows the same times as the direction's ledger, so compare the ledger only with such a capture. The
 ledger lasts from the connection's first frame to the last. The time between two sent segments has these causes:
 
-- Bytes are queued: the cause is the rule or window that delays them. A receiver that delayed its ACK changes the cause, to
-  `nagle-delayed-ack` after Nagle's algorithm, or to `delayed-ack` after the congestion window or a full send buffer. Only the ACK that ends
-  the wait decides. A delayed ACK costs no time if a later, prompt ACK releases the data.
-- Nagle's algorithm delays the last bytes of a full send buffer: the segment that ends the wait decides. For a small segment, the cause is
-  Nagle's algorithm. For a full segment, the cause is the send buffer, because the application filled the segment when there was space.
+- Bytes are queued: the cause is the rule or window that delays them. If the receiver delayed its ACK, the cause changes: `nagle` becomes
+  `nagle-delayed-ack`, and the congestion window or a full send buffer becomes `delayed-ack`. Only the ACK that ends the wait decides. A
+  delayed ACK costs no time if a later, prompt ACK releases the data.
+- Nagle's algorithm delays the last bytes of a full send buffer: the cause depends on the size of the segment that ends the wait. For a
+  small segment, the cause is Nagle's algorithm. For a full segment, the cause is the send buffer, because the application filled the
+  segment when there was space.
 - The send buffer is full and the window is used up: the cause is the window.
 - The link transmits the previous frame: the cause is `network`, even if a rule or window would also delay the next byte. So a window is the
   cause only while the link is idle, which is the time that a larger window would save.
 - A retransmission after a timeout ends the wait: the cause of the whole wait is `timeout`.
 - A retransmission in loss recovery ends the wait: the third duplicate ACK signals the loss (RFC 5681, 3.2). From this ACK on, the cause is
-  `loss-recovery`. Before this ACK, the sender waits for an ACK as usual. A full send buffer contains the data after the lost segment. So
-  the time until the retransmission is acknowledged is also `loss-recovery`.
+  `loss-recovery`. Before this ACK, the sender waits for an ACK as usual. If the data after the lost segment fills the send buffer, nothing
+  new can be sent until the retransmission is acknowledged. This time is also `loss-recovery`.
 - Nothing is queued, and the application waits for data: the cause is `network` while the application's last byte, or the last byte of the
   answer, is in transit. Otherwise, the cause is `peer`. The ledger of the other direction shows what the peer did in this time.
 - Nothing is queued, and the application does something else: first the cause is `network`, until the ACK of the last byte could have
@@ -163,7 +164,7 @@ class Ledger:
         self._watches = tuple(_Watch(*of) for of in zip(ends, programs, strict=True))
 
     def holds(self, packets: list[Packet]) -> tuple[Hold, ...]:
-        """Return the ledger: intervals of the client's direction, then of the server's, each ordered by time."""
+        """Return the ledger: intervals of the client's direction, then of the server's direction, each ordered by time."""
         found: list[Hold] = []
         for watch, from_client in zip(self._watches, (True, False), strict=True):
             seen = [p.sent_ns if p.from_client == from_client else p.arrived_ns for p in packets]

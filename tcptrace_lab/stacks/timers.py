@@ -1,8 +1,8 @@
 """Timers of an endpoint: delayed ACK, retransmission, persist (window probe).
 
 BSD's timers use ticks, which all connections of a host share: `tcp_fasttimo` every 200 ms and `tcp_slowtimo` every 500 ms. The first tick
-is at the host's `phase_ns`. In other stacks, an event of the connection starts the timer. The scheduled event of a postponed timer stays in
-the heap. When this event runs, it checks whether the timer is due.
+is at the host's `phase_ns`. In other stacks, a timer starts when a segment is sent or received. If a timer is postponed, its old event
+stays in the event heap. When this event runs, the timer is not yet due, and the next event is scheduled.
 """
 
 from __future__ import annotations

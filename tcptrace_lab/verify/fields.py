@@ -1,4 +1,4 @@
-"""Compares header fields: the engine's columns with tshark's, for each row of a joined table (`pairing`).
+"""Compares header fields: the engine's columns with tshark's columns, for each row of a joined table (`pairing`).
 
 Sequence numbers are compared modulo 2^32, and connections by their partners (`Partners`). Windows are compared only if both tools know the
 scale. The item `window_known` compares whether a tool knows the scale. A window of 0 is known even without the scale.

@@ -1,4 +1,4 @@
-"""Compares our results with tshark's for each segment: header fields, verdicts and numbers."""
+"""Compares our results for each segment with the results of tshark: header fields, verdicts and numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SegmentCase:
 
     Attributes:
         item: the item that differs.
-        row: our columns, and tshark's with the prefix `their_`.
+        row: our columns, and the columns of tshark with the prefix `their_`.
         verdict: our results; None if we have no segment.
         judged: our model of tshark's verdict. None if tshark has no segment, or if a number that the model needs is missing.
         connection: our row of its connection; empty if we have none.

@@ -28,7 +28,7 @@ _HALVINGS = 200
 _LARGEST_T = 1e12
 """Upper end of the bisection.
 
-The 97.5% quantile is below it if there are at least 0.12 degrees of freedom, and callers have at least one.
+The 97.5% quantile is below it if there are at least 0.12 degrees of freedom, and callers have at least one degree.
 """
 
 

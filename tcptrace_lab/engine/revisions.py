@@ -1,7 +1,7 @@
 """Applies revisions to segment rows. A revision changes the kind of a segment after later segments disproved its first kind.
 
 The engine classifies a segment by the segments before it, and returns its row. Later evidence can disprove the classification. Such
-evidence is a D-SACK, a timestamp echo, an ACK that arrives too soon after the retransmission, or the original captured after its
+evidence is a D-SACK, a timestamp echo, an ACK that arrives too soon after the retransmission, or an original that is captured after its
 retransmission.
 
 The engine records a limited number of revisions, and reports whether there were more. Sources of segment rows apply the revisions if a

@@ -32,8 +32,8 @@ CEILING_SHARE, CEILING = 0.25, 1.15
 take at most 15% more time per byte than the fastest run (heuristics). Applications and paced senders show no such ceiling."""
 
 OF_RTT = 2
-"""A run must take less than the shortest RTT divided by this (a heuristic). Within a whole RTT, a sender that waits for each ACK also sends
-a fixed number of segments, as if a line limited it."""
+"""A run must take less than the shortest RTT divided by this (a heuristic). A sender that waits for ACKs sends a fixed number of segments
+per RTT, so runs of a whole RTT would show this rate and not the rate of a line."""
 
 FULL_SHARE, MOST_AT_ONCE = 0.9, 3
 """A run counts if each segment has at least `FULL_SHARE` of the largest size, or each ACK covers at most `MOST_AT_ONCE` of the largest

@@ -1,9 +1,9 @@
 """Finds throughput deadlocks: in each round trip, sender and receiver wait for each other until the delayed-ACK timer expires.
 
 The receiver delays its ACK until enough bytes have arrived: two full segments, or a share of the receive buffer if that is less (SunOS:
-35%; 4.4BSD: 50%). The sender delays its queued data until it has a full segment or half of the largest window, or until all earlier data is
-ACKed. If the send buffer is smaller than both thresholds together, both hosts can wait, and the application is blocked. A capture does not
-show the receive buffer, so the largest window is used instead.
+35%; 4.4BSD: 50%). The sender delays its queued data until a full segment or half of the largest window is queued, or until all earlier data
+is ACKed. If the send buffer is smaller than both thresholds together, both hosts can wait, and the application is blocked. A capture does
+not show the receive buffer, so the largest window is used instead.
 
 Three or more consecutive waits prove a deadlock; the engine finds them (`rust/src/ledger/`). Each wait ends with a late ACK that covers all
 data. The number of bytes in flight is equal in all waits, or alternates between two values if the rest of one write makes the next round

@@ -49,15 +49,15 @@ MOST = 20
 
 MIN_SILENCE_NS = 500_000_000
 MIN_RTTS = 3
-"""Minimum length of a silence, in ns and in base RTTs (heuristics). 500 ms are more than twice Linux's minimum RTO, so that a timer expired
-more than once."""
+"""Minimum length of a silence, in ns and in base RTTs (heuristics). Linux's minimum RTO is 200 ms, so a timer expires more than once in 500
+ms."""
 
 TIMER_NS = 300_000_000
 """Time by which the first retransmission timeout of current stacks exceeds the RTT: 200 ms for Linux, 300 ms for Windows."""
 
 TWO_TIMEOUTS = 2.5
 """Length of a silence, in initial RTOs, in which the timer expires twice (a heuristic). The second expiration comes at most three initial
-RTOs after the segment was sent (RFC 6298, 5.5), or two if the timer began with an earlier segment."""
+RTOs after the segment was sent (RFC 6298, 5.5), or two initial RTOs if an earlier segment started the timer."""
 
 MIN_EVENTS = 3
 """Minimum number of separate unanswered transmissions of a connection. Three of a kind are no coincidence (docs/how-it-decides.md, 2.4)."""

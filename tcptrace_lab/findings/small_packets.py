@@ -32,7 +32,7 @@ TINY_PART = 8
 larger, the mean would be larger."""
 
 BEHIND_SHARE = 0.5
-"""Minimum share of segments that are sent while an earlier small segment is in flight, so that most could have been combined (a heuristic).
+"""If this share of the segments is sent while an earlier small segment is in flight, most segments could have been combined (a heuristic).
 If each message has two pieces and is answered, the share is a half."""
 
 MIN_HEADER_BYTES = 40

@@ -43,7 +43,8 @@ def silent_ns(resent: pl.DataFrame, directions: Collection[tuple[int, bool]]) ->
 def fin_frames(segments: pl.LazyFrame, directions: Collection[tuple[int, bool]]) -> dict[tuple[int, bool], int]:
     """Return the frame in which the sender ACKs a FIN of its peer that the capture does not show.
 
-    A FIN takes one sequence number. If the last step of the sender's ACK number is 1, the peer sent a FIN or, less likely, one last byte.
+    A FIN takes one sequence number. If the sender's ACK number grew by 1 at its last change, the peer sent a FIN or, less likely, one last
+    byte.
 
     Args:
         segments: rows of `schema.SEGMENTS`.

@@ -311,8 +311,8 @@ def _copy(writes: pl.Series) -> int | None:
     """Return the size of the pieces in which the application wrote messages; None if the capture does not show it.
 
     The first piece of a message shows the size. Later pieces can be longer, because TCP merges pieces while it delays them. But a short
-    first piece can also be a header before a body that was written with one call. So if most messages have a longer piece after the first,
-    the size of the first piece counts only if a stack itself produces pieces of this size.
+    first piece can also be a header before a body that was written with one call. So if longer pieces follow in most messages, the size is
+    returned only if a stack itself produces pieces of this size.
     """
     copy = _clear(writes.list.first())
     joined = (writes.list.slice(1).list.max() > writes.list.first()).mean()

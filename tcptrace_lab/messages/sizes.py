@@ -59,7 +59,7 @@ CHANCE = 0.001
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 """A range that has normal sizes on one side only needs an abrupt edge there. In the quarter of its messages next to the edge, the share of
-stalls must be at least 0.9 times that of the whole range."""
+stalls must be at least 0.9 times the share in the whole range."""
 
 EDGE_GAP = 1 / 3
 """Maximum gap between a range and the nearest normal size, if the range has normal sizes on one side only. The gap is a share of the extent

@@ -106,12 +106,12 @@ class _Corridor:
         self._high = time, -height
 
     def upper(self, slope: float) -> float:
-        """Return the largest offset at time 0 for which a line of this slope exceeds no packet from the first point to the second."""
+        """Return the largest offset at time 0 with which a line of this slope is above no packet from the first point to the second."""
         time, difference = self._low
         return float((difference - slope * time).min())
 
     def lower(self, slope: float) -> float:
-        """Return the smallest offset at time 0 for which no packet from the second point to the first exceeds a line of this slope."""
+        """Return the smallest offset at time 0 with which a line of this slope is below no packet from the second point to the first."""
         time, difference = self._high
         return float((difference - slope * time).max())
 

@@ -22,9 +22,9 @@ def directions(packets: pl.DataFrame) -> pl.DataFrame:
         packets: as `packet_fates.packets` returns them.
 
     Returns:
-        One row per `direction` of `Pair.packets`. Its numbers of packets are `sent received matched lost lost_bytes not_captured
-        only_at_receiver duplicated outside_overlap reordered uncertain`, where `lost_bytes` is payload, with retransmits. Each of `TIMES`
-        has the columns `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
+        One row per `direction` of `Pair.packets`. The row has the numbers of packets `sent received matched lost lost_bytes not_captured
+        only_at_receiver duplicated outside_overlap reordered uncertain`; `lost_bytes` is the payload of lost packets, including
+        retransmits. Each of `TIMES` has the columns `<name>_samples`, `<name>_min_ns`, `_p50_ns`, `_p95_ns`, `_max_ns`.
     """
     fate = pl.col("fate")
     counts = packets.group_by("direction").agg(

@@ -133,7 +133,7 @@ def _with_outside(rows: pl.DataFrame, clock: Clock | None, spans: tuple[tuple[in
     """Add `outside_overlap`: True for a packet in one capture if the other capture was not running when the packet passed there.
 
     If the clocks are aligned, the usual delay gives the time at the other capture point. Otherwise, a packet is outside if it precedes the
-    first packet of its direction that is in both captures, or follows the last one.
+    first packet of its direction that is in both captures, or follows the last such packet.
     """
     if clock is None:
         both = rows.filter(_AT_BOTH)

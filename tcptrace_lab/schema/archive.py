@@ -1,9 +1,9 @@
 """The tables of an archive: results of thousands of captures, as Parquet that Polars, DuckDB and pandas read.
 
 The first column of each table is `capture`, the key of the table `captures`. Connections are numbered within their capture. Categories are
-strings, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`. The month is the one in which the capture
-starts (UTC), or `unknown` if the capture has no timestamps or could not be read. When the name, type or meaning of a column changes,
-`STORE_VERSION` changes.
+strings, so that any reader shows their names. The files are in `tables/TABLE/month=YYYY-MM/`. `YYYY-MM` is the month in which the capture
+starts (UTC); `unknown` replaces it if the capture has no timestamps or could not be read. When the name, type or meaning of a column
+changes, `STORE_VERSION` changes.
 """
 
 from __future__ import annotations

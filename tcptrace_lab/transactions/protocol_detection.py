@@ -1,8 +1,8 @@
 """Detects HTTP and FTP on ports that are not well-known, by the first bytes of both directions.
 
 HTTP: the client's first segment begins with a request line (RFC 9112, 3). An incomplete request line suffices if the server's first segment
-begins with a status line. FTP: the server's first segment begins with 220 (RFC 959, 5.4), and the client's with a command that SMTP lacks,
-because SMTP servers greet with 220 too.
+begins with a status line. FTP: the server's first segment begins with 220 (RFC 959, 5.4), and the client's first segment begins with a
+command that SMTP lacks, because SMTP servers greet with 220 too.
 """
 
 from __future__ import annotations

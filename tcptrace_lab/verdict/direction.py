@@ -102,8 +102,8 @@ class Direction(NamedTuple):
     def as_largest(self, named: frozenset[str], confidence: Confidence) -> Confidence:
         """Return the confidence that the named causes took more time than any other cause.
 
-        The result is one step below `confidence` if another cause can be the largest. The time of unknown cause can belong to that cause,
-        and so can the time for which the ledger is wrong (`WRONG_SHARE`). The ledger is never wrong about a proved cause.
+        The result is one step below `confidence` if another cause can be the largest. Time of unknown cause can belong to the other cause,
+        and so can time for which the ledger is wrong (`WRONG_SHARE`). The ledger is never wrong about a proved cause.
 
         Args:
             named: the named causes.
@@ -159,7 +159,7 @@ class Direction(NamedTuple):
     def phrase(self, lost_to: str, ns: int, sure: Confidence, where: str, found: Iterable[Finding] = ()) -> str:
         """Return `X took 91% of 531 ms`, or for a `Clause`: `the application was not sending for 91% of 531 ms`.
 
-        If the longest wait of the findings `found` is most of the time `ns`, `, mostly in one wait of 400 ms` is added.
+        The text `, mostly in one wait of 400 ms` is added if the longest wait of the findings `found` takes most of the time `ns`.
         """
         verb = "for" if isinstance(lost_to, Clause) else "took"
         longest_ns = min(max((one.longest_ns or 0 for one in found), default=0), ns)

@@ -1,8 +1,8 @@
 """Determines which gates of a sender are closed. A gate is a test in the kernel's `tcp_write_xmit` (net/ipv4/tcp_output.c).
 
 Linux 6.18 makes these tests in this order: pacing, congestion window, receiver's window, Nagle or deferral, small queue. If all bytes are
-sent, the gate is the reason why the application does not write. This is a full send buffer, a limit of the application itself, or a reason
-that the kernel does not record.
+sent, the gate is the reason why the application does not write. Possible reasons are a full send buffer, a limit of the application itself,
+and reasons that the kernel does not record.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ FIGURES = ("segments", "retransmitted_segments", "capture_bytes", "capture_throu
 
 
 def figures_by_run(captures: Mapping[str, Path], runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
-    """Return our results for each run number, for the direction with more data, from the capture at the sender of this data.
+    """Return our results by run number. They describe the direction with more data, in the capture at the sender of this data.
 
     Args:
         captures: the capture files of `client` and `server`.

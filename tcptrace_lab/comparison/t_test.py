@@ -79,7 +79,8 @@ class Difference:
         change: the difference.
         interval: its confidence interval at `CONFIDENCE_LEVEL`.
         t: the difference in standard errors; infinite if the means differ and both samples have no variance.
-        degrees_of_freedom: degrees of freedom by Welch and Satterthwaite. If one sample is a single value, those of the other sample.
+        degrees_of_freedom: degrees of freedom by Welch and Satterthwaite. If one sample is a single value: the degrees of freedom of the
+            other sample.
         p: two-sided p-value: the probability of a difference of at least this size if the true means are equal.
     """
 

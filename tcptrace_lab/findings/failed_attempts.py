@@ -104,7 +104,7 @@ class Group:
         count: number of attempts.
         syns: number of SYNs that the client sent in all attempts.
         ns: time in which at least one attempt was in progress.
-        span_ns: from the start of the first attempt to the end of the last.
+        span_ns: time from the start of the first attempt to the end of the last attempt.
         by_server: whether the server sent a RST in any attempt.
         frames: first and last frame of each of the first `EVIDENCE_ATTEMPTS` attempts.
     """

@@ -104,7 +104,7 @@ class Outage:
     Attributes:
         direction: the direction whose sender had data to send.
         sender, receiver: addresses of the two hosts; `receiver` is the silent host.
-        from_ns, to_ns: times of the receiver's last packet before the silence, and first packet after the silence.
+        from_ns, to_ns: times of the receiver's last packet before the silence, and of the receiver's first packet after the silence.
         least_ns: time from the first to the last unanswered transmission; None if the capture does not show them.
         sent: number of unanswered data segments in the capture.
         timers: number of these segments that a timer sent.

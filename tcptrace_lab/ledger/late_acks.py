@@ -3,9 +3,8 @@
 A late ACK delays the segments that it releases. But it does not always delay all later segments, because ACKs of other segments in the
 flight release some of them. The departures are therefore computed again, in order, without the delays of late ACKs:
 
-- if an ACK releases a segment, the segment departs earlier by as much as the ACKed segment departs earlier; if the ACK was late, also by
-  the delay of the ACK;
-- it never departs before its predecessor;
+- a segment that waited for an ACK departs earlier by as much as the ACKed segment, and by the delay of the ACK if the ACK was late;
+- no segment departs before its predecessor;
 - all other waits keep their length.
 """
 
@@ -35,7 +34,8 @@ def gain_ns(waits: Collection[Mapping[str, Any]], acks_ns: Mapping[int, int], al
     """Return how much earlier the last segment would have departed; `all_ns` if that is nearly the time of all waits (`NEARLY_ALL`).
 
     Args:
-        waits: the direction's rows of `schema.LONGEST`. Shorter waits count as neighbours without a wait.
+        waits: the direction's rows of `schema.LONGEST`. A segment without a wait in these rows departs earlier by as much as the segment
+            before it.
         acks_ns: times of the ACKs in `frames(waits)`.
         all_ns: length of all waits for late ACKs, of which `waits` contains the longest.
     """

@@ -105,7 +105,7 @@ class GroupSizes:
         drawn: `payload_bytes transfer_ns stalled first_frame` of messages for a figure.
         frames: frames at the ends of the first stalls in each range.
         receiver: stack family that the receiver's SYNs suggest; None if they suggest none or several.
-        visits: for each slow range, how often the messages entered the range, in time order.
+        visits: for each slow range, number of runs of consecutive messages (in time order) with sizes in the range.
     """
 
     name: str

@@ -58,8 +58,8 @@ CHANCE = 0.001
 """A part is slow only if normal messages reach its share of stalls with at most this probability (`predictive_tail`)."""
 
 EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
-"""A range that has normal sizes on one side only needs an abrupt edge there. In the quarter of its messages next to the edge, the share of
-stalls must be at least 0.9 times the share in the whole range."""
+"""If a range has normal sizes on only one side, it needs an abrupt edge on that side. In the quarter of its messages next to the edge, the
+share of stalls must be at least 0.9 times the share in the whole range."""
 
 EDGE_GAP = 1 / 3
 """Maximum gap between a range and the nearest normal size, if the range has normal sizes on one side only. The gap is a share of the extent
@@ -80,7 +80,7 @@ class SlowRange:
     """A range of slow message sizes. Intervals are 95 % intervals.
 
     Attributes:
-        from_bytes, to_bytes: smallest and largest size seen in it.
+        from_bytes, to_bytes: smallest and largest message size in the range.
         min_from_bytes, max_to_bytes: the widest possible extent of the range, up to the next normal size seen; None if there is no such
             size.
         messages: number of messages.

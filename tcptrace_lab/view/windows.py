@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tcptrace_lab.view.cached.store import Store
 
 SMALL_ROWS = 100_000
-"""Number of segments up to which a connection is always read as a whole. For a larger connection, computing the state before the window
-takes less time."""
+"""Number of segments up to which a connection is always read as a whole. For a larger connection, it takes less time to compute the state
+before the window and to read only the window."""
 
 WHOLE_ROWS = 400_000
 """Maximum number of segments drawn at once. They take about 60 MB, with everything that is computed from them."""

@@ -130,7 +130,7 @@ def seen(analysis: Analysis, sound: Analysis, packets: Sequence[Packet]) -> Seen
     Args:
         analysis: analysis of the faulty capture.
         sound: analysis of the capture without the fault, which shows the data direction of each connection.
-        packets: packets of the faulty capture, in its order.
+        packets: packets of the faulty capture, in capture order.
     """
     return Seen(_in_true_time(analysis.ledger.collect(), packets).lazy(), _own_connections(analysis, sound).lazy())
 

@@ -41,10 +41,10 @@ class Key(NamedTuple):
     Attributes:
         at: the capture point.
         group: the kernel's cause, in a few words.
-        exact: the exact causes according to the kernel.
+        exact: the causes that follow from the kernel's gate that opened last.
         gates: the gates according to the kernel.
         cause, confidence: cause and confidence in the ledger of the capture.
-        is_accepted, is_exact, is_strict: True if this cause is right, by three different measures.
+        is_accepted, is_exact, is_strict: True if `cause` is among the `accepted`, `exact` or `strict` causes (`AllowedCauses`).
     """
 
     at: str

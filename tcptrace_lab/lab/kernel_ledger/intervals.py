@@ -37,7 +37,7 @@ class Interval:
     Attributes:
         event: the sender's state during the interval.
         gates: the closed gates, in the kernel's order.
-        last: the gates that opened last. These are several gates if one event opened them.
+        last: the gates that opened last; several gates if one event opened them together.
     """
 
     start_ns: int

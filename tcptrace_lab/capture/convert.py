@@ -2,7 +2,7 @@
 
 The engine tries to read each file first. If the engine refuses a file because of its format, editcap converts the file to pcapng. The
 engine reads the output of editcap from a pipe while editcap is still writing. If pcapng has no number for a link type of the file, tshark
-extracts the IP packets instead. Frames keep Wireshark's numbers.
+extracts the IP packets instead. Frames keep the numbers that Wireshark gives them.
 
 A stream (standard input, a FIFO) is first copied to a temporary file, because Wireshark cannot read most of these formats from a pipe. A
 file with a compression that Wireshark does not support is first decompressed to a temporary file.

@@ -29,7 +29,7 @@ class Lane:
 
     @property
     def server_ports(self) -> tuple[int, ...]:
-        """Distinct server ports of the service, in the order of the captures. Several only occur if `matched_by` is `only_one`."""
+        """Distinct server ports of the service, in capture order. There are several ports only if `matched_by` is `only_one`."""
         found = [service.server_port for group in self.services for service in group if service is not None]
         return tuple(dict.fromkeys(found))
 

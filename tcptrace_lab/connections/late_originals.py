@@ -1,7 +1,7 @@
 """Computes how much longer the originals of spurious retransmits were on the path than their retransmits, by TCP timestamps.
 
-A sender's timestamp clock shows how much later than its original a retransmit was sent. If the two follow each other more closely at the
-capture point, the path delayed the original. In a capture at the sender, both intervals are equal.
+The sender's timestamp clock shows the time from an original to its retransmit at the sender. If this interval is shorter at the capture
+point, the path delayed the original. In a capture at the sender, both intervals are equal.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ in the captured data. The original of such a retransmit is one of the missing se
 
 In a capture at the sender, no segment is missing, and the minimum equals the maximum.
 
-If the originals of all retransmits were captured, or none, all losses were on one side of the capture point.
+If the originals of all retransmits were captured, or none of them, all losses were on one side of the capture point.
 """
 
 from __future__ import annotations

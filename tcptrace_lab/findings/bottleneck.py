@@ -1,8 +1,8 @@
-"""Computes how long a bottleneck was busy with the data of several connections, from the order in which their segments passed.
+"""Computes how long a bottleneck was busy with the data of several connections, from the order of their segments.
 
 One line carries several connections if their segments never follow each other faster than the line can carry them. While the line is full,
 it delays all of these connections, no matter which of them fills it. In a capture behind the bottleneck, the arriving data show the rate of
-the line. In a capture before the bottleneck, the returning ACKs show it.
+the line. In a capture before the bottleneck, the returning ACKs show this rate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Groups failed connection attempts: all attempts of one client to one port of one server are one finding.
 
-A client that gets no answer, or is refused, tries again, usually with a new connection each time. A client whose connections are reset
-before they carry data tries again, too. One finding per attempt would hide all other findings.
+If a client gets no answer or is refused, it tries again, usually with a new connection each time. It also tries again if its connections
+are reset before they carry data. One finding per attempt would hide all other findings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Findings on the path other than loss: reordering, spurious retransmits, standing queues and congestion marks.
+"""Findings on the path, except loss: reordering, spurious retransmits, standing queues and congestion marks.
 
 Columns of `schema.CONNECTIONS` show which connections have such problems. The segments of a few connections are read to find evidence
 frames. The findings have no time cost of their own, because the ledger already counts the waits that such problems cause.

@@ -1,6 +1,6 @@
 """Finds segments that are too large for the path: they are lost each time that they are sent, and smaller segments get through.
 
-A router that cannot forward a packet reports this by ICMP (fragmentation needed, packet too big). If the ICMP message is dropped, the
+If a router cannot forward a packet, it reports this by ICMP (fragmentation needed, packet too big). If the ICMP message is dropped, the
 sender does not learn the limit. It retransmits the segment until it gives up or tries a smaller segment (RFC 4821). ICMP is not analyzed,
 because the segments alone are sufficient evidence.
 """

@@ -1,7 +1,7 @@
 """Finds path outages: times in which no packet gets through in either direction, although a host has data to send.
 
-A host whose segments get no answer retransmits them when its timers expire, and each timeout doubles the next timeout. The capture shows
-one of three things while the peer is silent:
+If the segments of a host get no answer, the host retransmits them when its timers expire, and each timeout doubles the next timeout. The
+capture shows one of three things while the peer is silent:
 
 - near the sender: segments and at least one retransmit by a timer, all without an answer;
 - away from the sender: no segment, then a retransmit by timer of bytes that the peer had ACKed before, so the ACKs were lost;
@@ -15,7 +15,7 @@ Other faults look different:
 - a zero window: the peer announces it;
 - a capture gap: the ACKs cover bytes that the capture lacks;
 - a segment too large for the path: smaller segments pass;
-- random losses: chance hardly produces as many consecutive losses at the loss rate of the connection.
+- random losses: at the loss rate of the connection, chance hardly produces that many losses in a row.
 
 A packet of the silent host on another connection disproves an outage.
 """

@@ -13,7 +13,7 @@ Read in this order:
 - `studies/`: experiments that a file declares (`tcptrace-lab lab run`);
 - `trials` and `score`: compare our segment classification with the truth; `known_causes/` and `causes`: compare our causes with the truth;
 - `kernel_ledger/`: what limited a sender, according to the kernel; `corpus/`: transfers by real programs, to compare our causes with the
-  kernel's.
+  causes of the kernel.
 
 The lab needs Linux and root. Lab traffic stays on the machine. The lab removes the namespaces and interfaces that it creates.
 """

@@ -9,7 +9,7 @@ The test has four steps. All thresholds are constants below.
    from normal sizes. Also, the stalled messages must take longer than expected for their size, and the difference must exceed the errors of
    their median and of the expected time (95 % intervals). The expected time is a Theil-Sen line through all times without the waits that
    TCP caused.
-4. A slow range that extends to the largest (or smallest) size seen must have an abrupt edge on its other side, next to normal sizes.
+4. If a slow range extends to the largest (or smallest) size seen, it must have an abrupt edge on its other side, next to normal sizes.
    Otherwise, a share that grows with size (a trend) can explain the range. If another slow range has normal sizes on both sides, a trend is
    no explanation, and the edge need not be abrupt.
 
@@ -62,7 +62,7 @@ EDGE_QUARTER, EDGE_SHARE = 0.25, 0.9
 share of stalls must be at least 0.9 times the share in the whole range."""
 
 EDGE_GAP = 1 / 3
-"""Maximum gap between a range and the nearest normal size, if the range has normal sizes on one side only. The gap is a share of the extent
+"""Maximum gap between a range and the nearest normal size, if the range has normal sizes on only one side. The gap is a share of the extent
 of all sizes, or of their logarithms. Within a larger gap, a trend can grow from 0.1 to 0.9 (`size_cuts.STEEPEST`)."""
 
 EXCESS_PART = 2

@@ -9,7 +9,8 @@ corridor between the differences of the two directions.
 With a wrong slope, a line touches one side of the corridor early and the other side late, which makes the corridor narrower. So the slope
 with the widest corridor is the drift. A few packets suffice, because delays return to their minimum again and again. The corridor is as
 wide as the minimum round trip between the two points. Two captures cannot show how this round trip divides between the two directions. The
-estimated offset is the middle of the corridor. It is exact if both minimum delays are equal, and otherwise wrong by at most half the width.
+estimated offset is the middle of the corridor. It is exact if both minimum delays are equal, and otherwise wrong by at most half the width
+of the corridor.
 
 The method is based on Paxson (On calibrating measurements of packet transit times, 1998) and Moon, Skelly and Towsley (Estimation and
 removal of clock skew from network delay measurements, 1999). Both papers fit a line below the delays of a single direction. A corridor

@@ -110,8 +110,8 @@ def payload(packet: Packet) -> bytes:
 def frames(run: Run, setting: Setting, *, at_client: bool) -> Iterator[tuple[int, bool, bytes]]:
     """Yield the packets that one host captures, by time: time in ns of the run, True if the client sent the packet, and the IP packet.
 
-    A packet that the host sends is captured when its first bit is sent, even if the path loses the packet. A packet of the peer is captured
-    when its last bit arrives.
+    A packet of the host is captured when its first bit is sent, even if the path loses the packet. A packet of the peer is captured when
+    its last bit arrives.
     """
     timestamps = bool(setting.client.stack.option_bytes and setting.server.stack.option_bytes)
     sides = {True: _Side(CLIENT, SERVER, timestamps=timestamps), False: _Side(SERVER, CLIENT, timestamps=timestamps)}

@@ -1,6 +1,6 @@
 """The list of connections: search, filters, order, pages, downloads.
 
-A search keeps the connection numbers that it finds for the next page of results. Rows are read when they are shown.
+For the next page of results, a search keeps the numbers of the connections that it has found. Rows are read when they are shown.
 """
 
 from __future__ import annotations

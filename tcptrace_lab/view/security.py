@@ -3,7 +3,8 @@
 - Other machines get no answer, because the server listens only on loopback addresses (`server`).
 - Other users and programs of this machine do not know the random token in the path. It is compared in constant time.
 - Other web sites are refused. `Host` must name a loopback address and our port, so a name that an attacker points at 127.0.0.1 (DNS
-  rebinding) does not work. `Origin` and `Sec-Fetch-Site`, where the browser sends them, must be our own.
+  rebinding) does not work. If the browser sends `Origin` or `Sec-Fetch-Site`, the header must say that the request comes from our own
+  pages.
 - The captured data cannot run scripts: the content security policy forbids inline scripts, other servers and frames.
 """
 

@@ -2,8 +2,8 @@
 
 For output forms that record each cell, `convert` can leave out cells to simulate cell loss.
 
-Cells are timed at the 149.76 Mb/s of OC-3c. If the packets of the source follow each other faster, the first cells of a packet get the time
-of the previous packet. On a real link, these cells would come later.
+Cells are timed at the rate of OC-3c, 149.76 Mb/s. If a packet follows the previous packet too soon for this rate, its first cells get the
+time of the previous packet. On a real link, these cells would come later.
 """
 
 from __future__ import annotations

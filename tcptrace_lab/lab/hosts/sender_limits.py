@@ -1,4 +1,4 @@
-"""Determines what limits a sender from its kernel's state, its applications and the path's log. No capture is used.
+"""Determines what limits a sender. The evidence is the state of its kernel, its applications and the path's log, but no capture.
 
 TCP_INFO of the sending socket is read every millisecond. The sender's state since the previous reading follows from the first row that
 applies:

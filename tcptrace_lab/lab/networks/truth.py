@@ -1,8 +1,8 @@
 """Derives the true kind of each packet from the path's log, for a capture at the sender and for a capture at the receiver.
 
 The log contains the packets that entered the path, and the copies that left it, each in order. A capture at the sender contains the packets
-that entered, and a capture at the receiver contains the copies that left. `match` pairs these packets with the rows of a capture. It raises
-an error if the packets differ.
+that entered, and a capture at the receiver contains the copies that left. `match` pairs these packets with the rows of a capture, and
+raises an error if a packet differs from its row.
 
 PAWS also decides whether a retransmit was needed (RFC 7323, 5.3). An original can arrive after a retransmit of earlier data. PAWS then
 discards the original, because its timestamp is older. This module applies PAWS to the log, too.

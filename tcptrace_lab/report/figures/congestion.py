@@ -1,8 +1,8 @@
 """Estimates the congestion window and the slow-start threshold from what a capture shows: bytes in flight, ACKs and retransmits.
 
 No packet contains the congestion window. But a sender with data and an open receive window keeps as many bytes in flight as the congestion
-window allows. So the largest flight in a round trip is a lower bound of the congestion window, and equals it if nothing else limits the
-sender.
+window allows. So the largest flight in a round trip is a lower bound of the congestion window, and equals the window if nothing else limits
+the sender.
 
 After a recovery, the congestion window equals the slow-start threshold (RFC 5681, 3.2, step 6; RFC 6937). So the largest flight in the
 first round trip after a recovery estimates the threshold, for any congestion control. After a timeout, the sender starts with one segment,
@@ -97,7 +97,7 @@ class _Path(NamedTuple):
     def rounds(self, begin: int, end: int) -> list[tuple[int, int]]:
         """Return the first row and the largest flight of each round trip.
 
-        A round trip ends when all data that was sent up to its first row is ACKed.
+        A round trip ends when the receiver has ACKed all data that was sent up to the first row of the round trip.
         """
         found: list[tuple[int, int]] = []
         while begin < end:

@@ -1,11 +1,11 @@
 """Converts series to Plotly figures, as plain dictionaries that `plotly.graph_objects.Figure(figure)` accepts.
 
 The dictionaries are built by hand, because importing and validating with `plotly.graph_objects` costs more than the rest of a small report.
-The page's script adds the colours of text, grid and background for its light or dark theme. Trace colours have a contrast of at least 3 : 1
-against both themes, and come from a palette for colour-blind readers. No meaning depends on colour alone: every mark also has a symbol, and
-every line a name.
+A script of the page adds the colours of text, grid and background, for a light and a dark theme. Trace colours have a contrast of at least
+3 : 1 against both themes, and come from a palette for colour-blind readers. No meaning depends on colour alone: every mark also has a
+symbol, and every line a name.
 
-`schema` defines what the axes show. Titles and notes are built from its columns.
+Titles and notes are built from the columns of `schema`, which defines what the axes show.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Frame(NamedTuple):
 
 
 CAUSE_COLOURS = {cause: causes.OURS[cause].colour for cause in schema.CAUSES}
-"""Cause → its colour in figures and in bars. A cause with which TCP delays no data has a pale colour."""
+"""Cause → its colour in figures and in bars. A pale colour means that TCP delays no data."""
 
 CAUSE_PATTERNS = {cause: causes.OURS[cause].pattern for cause in schema.CAUSES}
 """Cause → Plotly's name of its pattern. Causes whose colours are hard to distinguish have different patterns."""

@@ -175,7 +175,7 @@ def _collector_of(part: Part, first_ts_ns: int, data_segments: int, *, from_clie
 
 
 def _add_waits(collector: Collector, waits: pl.DataFrame, part: Part) -> None:
-    """Add the parts of intervals that are in the window to the collector."""
+    """Add to the collector the parts of the intervals that are in the window."""
     begin_ns, end_ns = collector.request.first_ts_ns + part.from_ns, collector.request.first_ts_ns + part.to_ns
     overlapping = waits.filter((waits["end_ns"] > begin_ns) & (waits["start_ns"] < end_ns))
     collector.add_waits(overlapping.with_columns(pl.col("start_ns").clip(begin_ns), pl.col("end_ns").clip(None, end_ns)))

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 COMMANDS = ("analyze", "annotate", "batch", "capture", "compare", "export", "predict", "simulate", "verify", "view")
-"""Commands. Each command is a function in the module of its name."""
+"""Commands. The function of a command has the name of its module."""
 
 GROUPS = ("archive", "replay", "lab")
-"""Groups of commands. Each group is the `app` in the module of its name."""
+"""Groups of commands. The module with the name of the group contains its `app`."""
 
 COMPLETION = "_TCPTRACE_LAB_COMPLETE"
 """Environment variable with which a shell requests completions. Typer derives the variable's name from the name of the program."""

@@ -61,7 +61,10 @@ class Comparison:
 
     @property
     def regressions(self) -> tuple[str, ...]:
-        """Return the names of figures that are significantly worse than in the first group: `B port 443 throughput, client → server`."""
+        """Return the names of figures that are significantly worse than in the first group.
+
+        Example, for a group called B: `B port 443 throughput, client → server`.
+        """
         return self._with_verdict({significance.Verdict.WORSE})
 
     @property

@@ -46,7 +46,7 @@ def proved_by_repetition(waits: pl.DataFrame, findings: Iterable[Finding]) -> pl
 
 
 class Lowering:
-    """Lowers the confidence of findings and waits according to the faults of a capture.
+    """Lowers the confidence of findings, and of waits, according to the faults of a capture.
 
     A fault of the whole capture affects all findings and waits. A fault of one connection affects the findings and waits of that
     connection.

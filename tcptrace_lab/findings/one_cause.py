@@ -31,7 +31,7 @@ _WINDOW = ("flight_before_bytes", "usable_window_before_bytes")
 _OF_READER = frozenset({Case.SLOW_READER})
 
 OF_LOSS = frozenset({"timeout", "loss-recovery"})
-"""Causes of waits that segments too large for the path can produce."""
+"""Causes of waits. If segments are too large for the path, waits with these causes can follow."""
 
 NOT_LOST = frozenset({Case.NEEDLESS, Case.TOO_LARGE, Case.STOPPED_ANSWERING})
 """Special cases in which texts name neither the place of the losses nor SACK: nothing was lost, only large segments were lost, or a host

@@ -89,7 +89,12 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the sorted messages: its positions, and the share of stalled messages that the description assumes in it."""
+    """A range of the messages, which are sorted by size.
+
+    Attributes:
+        start, stop: positions of the first message, and of the message after the last one.
+        share: share of these messages that stalled, from 0 to 1.
+    """
 
     start: int
     stop: int

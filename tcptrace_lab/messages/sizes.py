@@ -248,7 +248,7 @@ def median_interval(ascending: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _joined(parts: list[Part]) -> Iterator[slice]:
-    """Join neighbouring slow parts with similar shares."""
+    """Yield ranges of sizes. A range joins neighbouring parts in which similar shares of the messages stalled."""
     begun: slice | None = None
     before = 0.0
     for part in parts:

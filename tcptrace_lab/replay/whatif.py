@@ -258,9 +258,9 @@ def modelled(name: str, schedule: Schedule, one: Fit, until_s: float = inf) -> F
 
 
 def _distance(one: Figures, other: Figures, direction: str) -> float:
-    """Return how much the causes of two transfers differ in a direction: 0 if all shares are equal, 1 if no family is common.
+    """Return how much two transfers differ in the causes of the time of one direction: 0 (equal) to 1 (no cause in common).
 
-    The result is half the sum of the absolute differences between the shares of each family.
+    Related causes form a family. The result is half the sum of the absolute differences between the shares of time of each family.
     """
     mine, theirs = _families(one, direction), _families(other, direction)
     return sum(abs(mine.get(family, 0.0) - theirs.get(family, 0.0)) for family in sorted({*mine, *theirs})) / 2

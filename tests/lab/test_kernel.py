@@ -60,7 +60,7 @@ class Live(NamedTuple):
         return info
 
     def figures(self, vantage: str, side: str) -> dict[str, Any]:
-        """The figures of the direction that `side` sends, from the capture at `vantage`.
+        """Return the figures of the direction in which `side` sends, from the capture at `vantage`.
 
         The names of the figures have no prefix such as `client_`.
         """

@@ -292,7 +292,7 @@ def test_full_segments_of_a_sender_that_rounds_its_mss_do_not_show_that_nagle_is
 def test_three_at_a_time_show_what_a_sender_rounds_its_mss_to_and_two_that_a_close_lets_go_do_not(
     tmp_path: Path, more: int, cause: str
 ) -> None:
-    """The MSS is 4,312. Four times, 4,096 bytes wait 100 ms for an ACK.
+    """The MSS is 4,312. Four segments of 4,096 bytes each wait 100 ms for an ACK.
 
     If three segments of 4,096 bytes are sent together afterwards, 4,096 is the size of a full segment. Then the waits show a congestion
     window of one segment. If only two are sent together, the second with a FIN, 4,096 bytes are possibly a small segment.

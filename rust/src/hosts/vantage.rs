@@ -209,8 +209,8 @@ mod tests {
             // The handshake shows a different capture point, or none.
             ((10, 20_000), Some((9_000, 20_000)), 1, (Client, Some(Possible), Handshake)),
             ((10, 20_000), Some((400, 500)), 1, (Client, Some(Consistent), Handshake)),
-            // The client's turnaround is a tenth of the sum, which is not near. In the second row, half a millisecond
-            // can be the delay of the host itself.
+            // A turnaround of a tenth of the RTT is too long for a capture at the client. In the second row, half a
+            // millisecond can be the delay of the host itself.
             ((2_000, 18_000), None, 1, (Middle, Some(Possible), Answers)),
             ((500, 600), None, 1, (Unknown, None, Short)),
             ((40, 50), None, 1, (Unknown, None, Short)),

@@ -159,7 +159,7 @@ impl Spacing {
         (payload_bytes + self.option_bytes + AROUND_IN_CELLS_BYTES + CELL_BYTES - 1) / CELL_BYTES
     }
 
-    /// Payload of a segment at the fastest pace between two segments, and the time between the two.
+    /// The fastest pace of any two consecutive segments: the payload of one segment, and the time between the two.
     pub(super) fn closest(&self) -> (Nullable, Nullable) {
         if self.any.bytes == 0 { Default::default() } else { payload_and_time(self.any, self.any.ns) }
     }

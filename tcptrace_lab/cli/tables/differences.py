@@ -31,7 +31,7 @@ _COUNTS = ("compared", "equal", "explained", "unexplained")
 
 
 def show(verification: Verification, *, every: bool = False) -> None:
-    """Print the result to stdout, with `every` difference or a few examples per explanation."""
+    """Print the result to stdout: all differences if `every` is true, otherwise a few examples of each explanation."""
     out = console()
     out.print(Text(result(verification)))
     out.print(Text(headline(verification)))

@@ -131,7 +131,10 @@ class Trip(NamedTuple):
 
 
 def trips_between(sender: Life, receiver: Life | None) -> list[Trip]:
-    """Return one trip per arrived data segment, in order of arrival. An arrival belongs to the earliest transmission without an arrival."""
+    """Return one trip per arrived data segment, in order of arrival.
+
+    If a segment was sent several times, the first arrival belongs to the first transmission, and so on.
+    """
     if receiver is None:
         return []
     left: dict[tuple[int, int], deque[int]] = {}

@@ -123,7 +123,7 @@ def deferral(event: Event) -> str | None:
 
 
 def small_queue(event: Event, _at_ns: int = 0) -> str | None:
-    """Return the gate if too much data of this socket waits in the sending host's own queues (`tcp_small_queue_check`)."""
+    """Return the name of this gate if too much data of the socket waits in queues of the sending host (`tcp_small_queue_check`)."""
     return SMALL_QUEUE if event.throttled else None
 
 

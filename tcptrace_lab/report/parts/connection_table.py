@@ -22,7 +22,7 @@ HTML_ROWS = 50
 """Number of rows that are HTML, which is visible without JavaScript. All other rows are packed, to a tenth of the size."""
 
 LONGEST_PATH_NS = 1_500_000_000
-"""Longest time to an answer that can show the path's RTT. A slower answer has other reasons (docs/how-it-decides.md, 2.1)."""
+"""An answer shows the RTT of the path only if it arrives within this time (docs/how-it-decides.md, 2.1)."""
 
 _GUESSES = {"data": "its first data is a request", "port": "it has the higher port", "first": "it was seen first"}
 """Value of `schema.CLIENT_KNOWN_BY` that is a guess → the reason for the guess."""

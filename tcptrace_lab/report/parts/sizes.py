@@ -23,7 +23,7 @@ FOOT = 0.04
 
 _HOVER = "%{x:,} bytes<br>%{y:.4s}s, from frame %{customdata}"
 _SHADE = {"always": 0.75, "timing-dependent": 0.35}
-"""Kind of prediction → opacity of its range."""
+"""Kind of prediction → opacity of the size range with this prediction in the figure."""
 
 
 def figures(groups: Sequence[GroupSizes]) -> list[SizeFigure]:

@@ -510,8 +510,8 @@ def test_what_leaves_some_time_behind_an_ack_was_not_held_by_nagles_rule_of_a_ho
     """Every 3.4 ms, 100 bytes are sent, 700 or 20 µs after the ACK of the previous 100 bytes.
 
     After 700 µs, the application has its own pace. After 20 µs, the ACK possibly released a segment that Nagle's algorithm delayed. But
-    each segment has only 100 bytes, so the application possibly wrote them only after the ACK. Only the wait of the second segment is not
-    in doubt, because the first segment did not wait.
+    more writes would have filled the segment. It has only 100 bytes, so the application possibly wrote after the ACK. Only the wait of the
+    second segment is not in doubt, because the first segment did not wait.
     """
     lines = [opened(old=False, window=60_000).replace("0.0200", f"{3_400 - behind_us}us")]
     for place in range(20):

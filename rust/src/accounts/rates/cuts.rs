@@ -1,9 +1,9 @@
 //! Messages in short pieces. A message is cut for one of two reasons. Either a buffer of the socket or application ends
 //! in the middle of a segment, or the message is slightly longer than a whole number of full-sized segments.
 //!
-//! A socket layer with buffers of 1,024 bytes passes one or several buffers to TCP at a time. 4.2BSD passes one buffer
-//! if the send buffer has room for two, so a message of 1,025 bytes is sent as 1,024 and 1 (Mosher 1985). `SunOS`
-//! passes four buffers (`sosend`: 4 x MCLBYTES).
+//! A socket layer with blocks of 1,024 bytes passes one or several blocks to TCP at a time. 4.2BSD passes one block at a
+//! time if the send buffer has room, so a message of 1,025 bytes is sent as 1,024 and 1 (Mosher 1985). `SunOS` passes
+//! four blocks at a time (`sosend`: 4 x MCLBYTES).
 
 use serde::{Deserialize, Serialize};
 

@@ -96,8 +96,8 @@ impl Evidence<'_> {
     }
 
     /// Whether the last ACK may be a delayed one. A delayed ACK is late for the oldest byte that it covers. A delayed
-    /// ACK is also late for the newest byte, if the time of the newest byte is known. An ACK that is in time for the
-    /// newest byte was not delayed: the receiver only waited until more data had arrived.
+    /// ACK is also late for the newest byte, if the time of the newest byte is known. If the ACK is in time for the
+    /// newest byte, no timer delayed it: the receiver sent it as soon as the newest byte arrived.
     #[inline]
     pub(in super::super) fn ack_was_late(&self) -> bool {
         let late = is(self.wait.ack_lag_ns.get(), |lag_ns| {

@@ -34,14 +34,20 @@ def spent_ns(one: Judged, **wanted: object) -> int:
 
 
 def test_a_ledger_that_says_what_the_kernel_does_agrees_at_all_three_points(tmp_path: Path) -> None:
+    """The client thinks for 160 ms.
+
+    In the capture at the client, the peer takes 150 ms of 430 ms. The lead of 10 ms is less than 5%, so this headline is only *possible*.
+    In the other captures, the peer takes at most 130 ms.
+    """
     one = judged(tmp_path)
     assert not one.error
     for at in ("sender", "middle", "receiver"):
         assert spent_ns(one, at=at, gates="own-turn", cause="application", is_exact=True) == THOUGHT_NS
     assert {headline.at for headline in one.headlines} == {"sender", "middle", "receiver"}
     for headline in one.headlines:
-        assert headline.sentence.startswith(f"Most likely the {headline.said} ")
-        assert headline.confidence == "consistent"
+        words, confidence = ("Possibly", "possible") if headline.at == "sender" else ("Most likely", "consistent")
+        assert headline.sentence.startswith(f"{words} the {headline.said} ")
+        assert headline.confidence == confidence
 
 
 def test_a_ledger_that_says_something_else_is_wrong_in_matrix_headline_and_list(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ MIN_WEIGHT: Final = 0.1
 """Minimum weight of a fault in the choice (a heuristic). The weight is the square root of a share: the direction's data, divided by the
 data of the largest direction. A direction with a hundredth of the data, or less, has this weight."""
 
-
-LITTLE_PART: Final = 10
+LITTLE_SHARE: Final = 0.1
+"""A direction with a smaller share of the data of the largest direction carries little data (a heuristic)."""
 
 
 class Sent:
@@ -57,8 +57,8 @@ class Sent:
         return max(math.sqrt(max(own) / self.largest_bytes), MIN_WEIGHT)
 
     def is_little(self, fault: Finding) -> bool:
-        """Return whether the fault's direction carries less than a tenth of the data of the largest direction (a heuristic)."""
-        return fault.conn is not None and LITTLE_PART * self.by(fault.conn, from_client=bool(fault.from_client)) < self.largest_bytes
+        """Return whether the direction of a fault carries little data, compared with the largest direction (`LITTLE_SHARE`)."""
+        return self.weight(fault) < math.sqrt(LITTLE_SHARE)
 
     def why(self, chosen: Sequence[Finding], faults: Sequence[Finding]) -> str:
         """Return why the direction of `chosen` was chosen: `most fixable time (477 ms) and most data (400 kB of 413 kB)`."""

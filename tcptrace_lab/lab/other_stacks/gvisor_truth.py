@@ -48,6 +48,12 @@ class GvisorSender(Sender):
         """Return whether about a retransmission timeout has passed since the last segment."""
         return at_ns - self.touched_ns >= TIMER_SHARE * self.rto_ns
 
+    def receive(self, segment: dict[str, Any]) -> None:
+        """Do nothing: the records of netstack contain the RTT."""
+
+    def hear(self, message: str) -> None:
+        """Do nothing: netstack prints no messages."""
+
     def complete(self) -> None:
         """Set the fields of Nagle's algorithm and of the first unsent segment."""
         unsent_bytes, mss = max(self.socket.unsent_bytes, 0), self.socket.mss_cache

@@ -93,7 +93,7 @@ class SmoltcpSender(Sender):
         elif message == FAST_RETRANSMIT:
             self.is_repairing = True
 
-    def is_timeout(self, at_ns: int) -> bool:  # noqa: ARG002
+    def is_timeout(self, _at_ns: int) -> bool:
         """Return whether the retransmission timer has just expired."""
         expired, self.timer_expired = self.timer_expired, False
         return expired

@@ -8,6 +8,7 @@ in the fields of Linux.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ _IPV4_FAMILY = 2
 
 
 @dataclass(slots=True)
-class Sender:
+class Sender(ABC):
     """State of the sender between two events, by the rules of one stack.
 
     Attributes:
@@ -76,20 +77,21 @@ class Sender:
         self.set(snd_nxt=end, packets_out=before.packets_out + 1, write_seq=end if leaves_before_its_call_returns else before.write_seq)
         return False
 
+    @abstractmethod
     def receive(self, segment: dict[str, Any]) -> None:
         """Note a received segment, which the stack has not processed yet."""
 
+    @abstractmethod
     def is_timeout(self, at_ns: int) -> bool:
         """Return whether the retransmission timer sends the retransmission at `at_ns`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hear(self, message: str) -> None:
         """Note a message of the stack."""
-        raise NotImplementedError
 
+    @abstractmethod
     def complete(self) -> None:
         """Set the fields that follow from the others."""
-        raise NotImplementedError
 
 
 def events(lines: Iterable[str], local: str, remote: str, remote_port: int, sender: Sender) -> pl.DataFrame:
